@@ -1,0 +1,86 @@
+# make setup       the environment in .venv/, from the pinned lock
+# make lab         setup, a real model, and JupyterLab at the first chapter; LAB_ARGS="--port 9999" is passed on
+# make test        every test; then those of configs and parity once more on the last transformers 4
+# make notebooks   rebuild the chapters from their source
+# make bench, make fuzz, make lint, make lock, make doctor, make clean
+
+.DEFAULT_GOAL := help
+SHELL := /bin/bash
+
+VENV := .venv
+VENV4 := .venv-transformers4
+BIN := $(VENV)/bin
+# An interpreter of your choice: make setup PYTHON=/usr/bin/python3.12
+PYTHON ?=
+# Test processes; the larger tests need about 2 GiB each.
+JOBS ?= 2
+LAB_ARGS ?=
+TEST_ARGS ?=
+# What depends on how transformers reads a config and computes a model.
+TRANSFORMERS4_TESTS = $(wildcard tests/configs) $(wildcard tests/engine/test_*parity*.py) $(wildcard tests/engine/test_*config*.py)
+FIRST_CHAPTER = $(firstword $(sort $(wildcard notebooks/*/*.ipynb)))
+
+# One thread a process: several test processes share the cores.
+export OMP_NUM_THREADS ?= 1
+export PIP_DISABLE_PIP_VERSION_CHECK ?= 1
+
+.PHONY: help setup setup-transformers4 system-packages lab test test-transformers4 notebooks bench fuzz lint lock doctor clean
+
+help:
+	@sed -n 's/^# \(make .*\)/\1/p' Makefile
+
+setup: system-packages $(VENV)/.setup-done
+
+setup-transformers4: $(VENV4)/.setup-done
+
+system-packages:
+	@scripts/system_packages.sh
+
+# A setup that broke off leaves no stamp, so the next `make setup` goes on where it stopped.
+$(VENV)/.setup-done: requirements.lock pyproject.toml setup.py
+$(VENV4)/.setup-done: requirements-transformers4.lock pyproject.toml setup.py
+$(VENV)/.setup-done $(VENV4)/.setup-done:
+	@set -eu; folder=$(@D); python=$$(scripts/find_python.sh $(PYTHON)); \
+	$$folder/bin/python -c '' 2>/dev/null || { echo "Making $$folder/ with $$python"; "$$python" -m venv --clear $$folder; }; \
+	echo "Installing $$(grep -c == $<) pinned packages into $$folder/ (one to two GB, some minutes on a first run)"; \
+	$$folder/bin/python -m pip install --quiet --requirement $<; \
+	$$folder/bin/python -m pip install --quiet --no-deps --no-build-isolation --editable .; \
+	touch $@; echo "$$folder/ is ready"
+
+lab: setup
+	@$(BIN)/python -m minisgl fetch || { \
+	  echo "WARNING: the course's small model could not be fetched (see above). Chapters work without it;"; \
+	  echo "         cells that let a real model talk will say so. Try again later: $(BIN)/python -m minisgl fetch"; } >&2
+	@echo "JupyterLab prints its address below; with no browser here, open that address yourself. Ctrl-C stops it."
+	$(BIN)/jupyter lab $(if $(filter 0,$(shell id -u)),--allow-root) \
+	  $(if $(FIRST_CHAPTER),--LabApp.default_url=/lab/tree/$(FIRST_CHAPTER)) $(LAB_ARGS)
+
+test: setup setup-transformers4
+	$(BIN)/python -m pytest -n $(JOBS) $(TEST_ARGS)
+	@$(MAKE) --no-print-directory test-transformers4
+
+test-transformers4: setup-transformers4
+	@if [ -n "$(strip $(TRANSFORMERS4_TESTS))" ]; then \
+	  $(VENV4)/bin/python -m pytest -n $(JOBS) $(TRANSFORMERS4_TESTS); fi
+
+notebooks: setup
+	$(BIN)/python -m autograder build
+
+bench: setup
+	@set -e; for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python "$$script"; done
+
+fuzz: setup
+	$(BIN)/python -m pytest tests/fuzz --timeout 3600 --fuzz-examples 10000
+
+lint: setup
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+lock:
+	$(BIN)/python scripts/lock.py
+
+doctor: setup
+	$(BIN)/python -m autograder doctor
+
+clean:
+	rm -rf $(VENV) $(VENV4) build dist site *.egg-info
