@@ -1,0 +1,32 @@
+"""What every test of the project shares: one thread, fixed seeds, the repository's root, no network."""
+
+import os
+import random
+from pathlib import Path
+
+# Before any test imports torch or transformers: the processes of pytest -n share two cores, and no test may ask a hub.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ.setdefault("HF_HUB_OFFLINE", "1")
+os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+
+import numpy as np
+import pytest
+import torch
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+
+torch.set_num_threads(1)
+
+
+@pytest.fixture(scope="session")
+def repository() -> Path:
+    """The root of the clone."""
+    return REPOSITORY
+
+
+@pytest.fixture(autouse=True)
+def fixed_seeds() -> None:
+    """Start every test from the same random state, in whatever order they run."""
+    random.seed(0)
+    np.random.seed(0)
+    torch.manual_seed(0)
