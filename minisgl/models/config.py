@@ -349,6 +349,11 @@ class ModelConfig:
         """Tell whether the model has experts."""
         return self.num_experts > 0
 
+    @property
+    def has_qk_norm(self) -> bool:
+        """Tell whether each head of q and k is normalized, which no field of config.json says."""
+        return self.architectures[0] in ("Qwen3ForCausalLM", "Qwen3MoeForCausalLM")
+
     def is_sparse_layer(self, layer_id: int) -> bool:
         """Tell whether a layer has experts in the place of a dense MLP."""
         on_step = (layer_id + 1) % self.decoder_sparse_step == 0

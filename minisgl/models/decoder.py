@@ -1,7 +1,7 @@
 """One decoder for four architectures.
 
-They differ in three switches: biases on q, k and v; QK-norm; experts in the place of the dense MLP.
-The first and the third stand in the config, the second belongs to the architecture.
+They differ in three switches of the config: biases on q, k and v (``attention_bias``), QK-norm
+(``has_qk_norm``), and experts in the place of the dense MLP (``is_sparse_layer``).
 Shapes: T tokens of the whole batch, laid end to end; H hidden_size.
 """
 
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 class DecoderLayer(BaseOP):
     """Add attention and then an MLP to the residual stream, each after a norm."""
 
-    def __init__(self, config: ModelConfig, layer_id: int, *, has_qk_norm: bool) -> None:
+    def __init__(self, config: ModelConfig, layer_id: int) -> None:
         self.input_layernorm = RMSNorm(config.hidden_size, config.rms_norm_eps)
-        self.self_attn = RopeAttn(config, layer_id, has_qk_norm=has_qk_norm)
+        self.self_attn = RopeAttn(config, layer_id)
         self.post_attention_layernorm = RMSNorm(config.hidden_size, config.rms_norm_eps)
         self.mlp = MoEMLP(config) if config.is_sparse_layer(layer_id) else GatedMLP(config)
 
@@ -40,11 +40,9 @@ class DecoderLayer(BaseOP):
 class DecoderModel(BaseOP):
     """Turn token ids into final hidden states: embedding, layers, last norm."""
 
-    def __init__(self, config: ModelConfig, *, has_qk_norm: bool) -> None:
+    def __init__(self, config: ModelConfig) -> None:
         self.embed_tokens = VocabParallelEmbedding(config.vocab_size, config.hidden_size)
-        self.layers = OPList(
-            [DecoderLayer(config, layer_id, has_qk_norm=has_qk_norm) for layer_id in range(config.num_layers)]
-        )
+        self.layers = OPList([DecoderLayer(config, layer_id) for layer_id in range(config.num_layers)])
         self.norm = RMSNorm(config.hidden_size, config.rms_norm_eps)
 
     def forward(self, input_ids: torch.Tensor) -> torch.Tensor:
@@ -56,15 +54,10 @@ class DecoderModel(BaseOP):
 
 
 class CausalLM(BaseLLMModel):
-    """Put an LM head on the decoder. Subclasses set the one switch that no config states.
-
-    With tied embeddings the head has no weight of its own and uses the embedding's.
-    """
-
-    has_qk_norm = False
+    """Put an LM head on the decoder. With tied embeddings the head uses the embedding's weight."""
 
     def __init__(self, config: ModelConfig) -> None:
-        self.model = DecoderModel(config, has_qk_norm=self.has_qk_norm)
+        self.model = DecoderModel(config)
         self.lm_head = ParallelLMHead(
             config.vocab_size,
             config.hidden_size,
@@ -78,20 +71,16 @@ class CausalLM(BaseLLMModel):
 
 
 class LlamaForCausalLM(CausalLM):
-    """Llama, and what shares its architecture: SmolLM2, TinyLlama, CodeLlama."""
+    """Llama and what shares its architecture (SmolLM2, TinyLlama, CodeLlama): all three switches off."""
 
 
 class Qwen2ForCausalLM(CausalLM):
-    """Qwen2 and Qwen2.5: always biases on q, k and v, which the config knows."""
+    """Qwen2 and Qwen2.5: biases on q, k and v."""
 
 
 class Qwen3ForCausalLM(CausalLM):
     """Qwen3: QK-norm in the place of Qwen2's biases."""
 
-    has_qk_norm = True
-
 
 class Qwen3MoeForCausalLM(CausalLM):
-    """Qwen3-MoE: Qwen3 with experts, which the config knows layer by layer."""
-
-    has_qk_norm = True
+    """Qwen3-MoE: QK-norm, and experts in most layers or all."""

@@ -28,11 +28,11 @@ if TYPE_CHECKING:
 class RopeAttn(BaseOP):
     """Compute self-attention with rotary positions.
 
-    q, k and v come from one matrix product, ``qkv_proj``. With ``has_qk_norm`` each head of q and of k is
+    q, k and v come from one matrix product, ``qkv_proj``. With QK-norm each head of q and of k is
     normalized over its ``head_dim`` numbers before the rotation (Qwen3).
     """
 
-    def __init__(self, config: ModelConfig, layer_id: int, *, has_qk_norm: bool) -> None:
+    def __init__(self, config: ModelConfig, layer_id: int) -> None:
         self.qkv_proj = LinearQKVMerged(
             config.hidden_size,
             config.head_dim,
@@ -40,8 +40,8 @@ class RopeAttn(BaseOP):
             config.num_kv_heads,
             has_bias=config.attention_bias,
         )
-        self.q_norm = RMSNorm(config.head_dim, config.rms_norm_eps) if has_qk_norm else None
-        self.k_norm = RMSNorm(config.head_dim, config.rms_norm_eps) if has_qk_norm else None
+        self.q_norm = RMSNorm(config.head_dim, config.rms_norm_eps) if config.has_qk_norm else None
+        self.k_norm = RMSNorm(config.head_dim, config.rms_norm_eps) if config.has_qk_norm else None
         self.attention = AttentionLayer(
             layer_id,
             config.num_qo_heads,
