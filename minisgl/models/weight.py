@@ -19,7 +19,7 @@ import torch
 from tqdm.auto import tqdm
 
 from minisgl.checkpoint import Filled, Piece, Reader, StoredTensor, open_checkpoint, open_reader, standard_tensors
-from minisgl.distributed import get_tp_info, use_tp_info
+from minisgl.distributed import check_tp_size, get_tp_info, use_tp_info
 from minisgl.errors import CheckpointError
 from minisgl.models.config import ModelConfig
 from minisgl.models.register import create_model
@@ -38,8 +38,7 @@ Shape = tuple[int, ...]
 def shard_slice(key: str, shape: Shape, config: ModelConfig, tp_rank: int, tp_size: int) -> tuple[slice, ...]:
     """Say which part of a stored tensor one rank holds: one slice for each dimension.
 
-    Of the vocabulary every rank gets ceil(rows / tp_size) rows, but the last ones fewer, or none. Where
-    ranks outnumber the kv heads, several ranks get the same head.
+    Of the vocabulary the last ranks may get fewer rows, or none. Ranks that outnumber the kv heads share them.
     """
     whole = tuple(slice(0, size) for size in shape)
     projection = key.split(".")[-2]
@@ -137,6 +136,7 @@ def plan_load(stored: dict[str, StoredTensor], config: ModelConfig, tp_rank: int
             shapes["lm_head.weight"] = shapes["model.embed_tokens.weight"]
         return shapes
 
+    check_tp_size(config, tp_size)
     local_shapes = shapes_on(tp_rank, tp_size)
     wanted = {name: parts_of(name, shape, config) for name, shape in shapes_on(0, 1).items()}
     check_complete(stored, wanted)
