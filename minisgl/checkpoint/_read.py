@@ -1,0 +1,142 @@
+"""Read a part of a file into given memory: no copy besides, no byte outside the part, and a clear error on a short file."""
+
+import mmap
+import os
+from collections import OrderedDict
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from minisgl.checkpoint._fault import fault, quoted
+from minisgl.checkpoint._slices import SourceBox
+
+# A checkpoint may have a file per tensor (36,000 of them), so only the last few used stay open.
+_MAX_OPEN_FILES = 16
+# From here on a look for holes (2 microseconds) costs nothing beside the read.
+_HOLE_FROM_BYTES = 256 * 1024
+# Rows of this many bytes are copied out of a mapping: shorter ones would touch whole pages for a few bytes of each, and for
+# longer ones a call per row costs nothing beside the copy.
+_MAPPED_ROW_BYTES = range(2048, 64 * 1024)
+_SAME_SIZE_INTEGER = {2: torch.int16, 4: torch.int32}
+
+
+def as_numpy(view: torch.Tensor) -> np.ndarray:
+    """View a CPU tensor as a numpy array of whole numbers of the same size (numpy has no bfloat16). A view, not a copy."""
+    return view.view(_SAME_SIZE_INTEGER[view.dtype.itemsize]).numpy()
+
+
+class OpenFiles:
+    """Keep the last few files open. Not for use by several threads at once: each reads through its own."""
+
+    def __init__(self) -> None:
+        self._descriptors: OrderedDict[Path, int] = OrderedDict()
+
+    def descriptor(self, file: Path) -> int:
+        """Return an open descriptor of the file.
+
+        Raises:
+            CheckpointError: The file can't be opened any more.
+        """
+        if file in self._descriptors:
+            self._descriptors.move_to_end(file)
+            return self._descriptors[file]
+        if len(self._descriptors) >= _MAX_OPEN_FILES:
+            os.close(self._descriptors.popitem(last=False)[1])
+        try:
+            self._descriptors[file] = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        except OSError as error:
+            raise fault(file, f"can't be opened ({error.strerror})", "the file whose header was read before",
+                        "leave the checkpoint in place while it is loaded") from None  # fmt: skip
+        return self._descriptors[file]
+
+    def close(self) -> None:
+        """Close all files."""
+        while self._descriptors:
+            os.close(self._descriptors.popitem()[1])
+
+
+def read_box(files: OpenFiles, box: SourceBox, out: np.ndarray) -> None:
+    """Read a part of a stored tensor into an array.
+
+    Args:
+        files: The open files to read through.
+        box: The part to read.
+        out: Array of the box's shape and item size, contiguous; overwritten in place.
+
+    Raises:
+        CheckpointError: The file has become shorter than its header promised, or can't be read.
+    """
+    if out.size == 0:
+        return
+    descriptor = files.descriptor(box.source.file)
+    try:
+        if _is_hole(descriptor, box):
+            out[...] = 0
+        else:
+            _read_runs(descriptor, box, out)
+    except OSError as error:
+        raise fault(box.source.file, f"tensor {quoted(box.source.key)} can't be read ({error.strerror})", "a readable file",
+                    "check the disk or the network mount, then load again") from None  # fmt: skip
+
+
+def _is_hole(descriptor: int, box: SourceBox) -> bool:
+    """Tell whether the part lies in a hole of a sparse file, which reads as zeros: then nothing has to be read at all."""
+    begin, end = box.span
+    if end - begin < _HOLE_FROM_BYTES or not hasattr(os, "SEEK_DATA"):
+        return False
+    try:
+        return os.lseek(descriptor, begin, os.SEEK_DATA) >= end
+    except OSError:  # no data behind `begin`: a hole up to the file's end, if the file still reaches that far
+        return os.fstat(descriptor).st_size >= end
+
+
+def _read_runs(descriptor: int, box: SourceBox, out: np.ndarray) -> None:
+    """Read in one go where the part is contiguous in the file too, else row by row."""
+    # The dimensions from `inner` on lie in one run of bytes, because those behind it are taken whole.
+    inner = len(box.lengths)
+    while inner > 0 and box.lengths[inner:] == box.source.shape[inner:]:
+        inner -= 1
+    run_bytes = box.source.dtype.itemsize
+    for length in box.lengths[inner:]:
+        run_bytes *= length
+    num_runs = box.num_bytes // run_bytes
+    if num_runs > 1 and run_bytes in _MAPPED_ROW_BYTES:
+        _copy_mapped(descriptor, box, out)
+        return
+    begins = np.array([box.span[0]])
+    for length, stride in zip(box.lengths[:inner], box.strides[:inner], strict=True):
+        begins = (begins[:, None] + np.arange(length) * stride).reshape(-1)
+    memory = memoryview(out.reshape(-1).view(np.uint8))
+    for run, begin in enumerate(begins.tolist()):
+        _read_run(descriptor, box, memory[run * run_bytes : (run + 1) * run_bytes], begin)
+
+
+def _read_run(descriptor: int, box: SourceBox, memory: memoryview, begin: int) -> None:
+    """Read consecutive bytes, all of them."""
+    num_read = os.preadv(descriptor, [memory], begin)
+    while num_read < len(memory):  # one call returns at most 2 GiB
+        more = os.preadv(descriptor, [memory[num_read:]], begin + num_read)
+        if more == 0:
+            raise _short(box, os.fstat(descriptor).st_size)
+        num_read += more
+
+
+def _copy_mapped(descriptor: int, box: SourceBox, out: np.ndarray) -> None:
+    """Copy rows out of a mapping of the file that lives only for this copy, so that its pages stop counting at once."""
+    begin, end = box.span
+    file_bytes = os.fstat(descriptor).st_size
+    if file_bytes < end:  # reading behind the end of a mapped file would kill the process
+        raise _short(box, file_bytes)
+    first_page = begin - begin % mmap.ALLOCATIONGRANULARITY
+    with mmap.mmap(descriptor, end - first_page, prot=mmap.PROT_READ, offset=first_page) as mapping:
+        stored = np.ndarray(box.lengths, out.dtype, mapping, begin - first_page, box.strides)
+        np.copyto(out, stored)
+        del stored  # a mapping can't be closed while an array looks into it
+
+
+def _short(box: SourceBox, file_bytes: int) -> Exception:
+    source = box.source
+    return fault(source.file, f"only {file_bytes} bytes left while reading tensor {quoted(source.key)}",
+                 f"at least {source.offset + source.num_bytes} bytes, as when its header was read",
+                 "don't change the checkpoint while it is loaded; if it is incomplete, download it again")  # fmt: skip

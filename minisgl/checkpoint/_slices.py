@@ -1,0 +1,122 @@
+"""Arithmetic on slices of stored tensors: where a slice's bytes lie, and how to cut a large slice into parts."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import torch
+
+from minisgl.checkpoint._fault import fault, quoted
+from minisgl.checkpoint._header import StoredTensor
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Ask for one slice of a stored tensor to be put into one place of a parameter.
+
+    Attributes:
+        source: The stored tensor.
+        source_slice: One ``slice`` (step 1) per dimension of the source; dimensions left out at the end are taken whole.
+        slot: The place in the parameter, as an index of whole numbers and slices: the bytes go to ``parameter[slot]``.
+    """
+
+    source: StoredTensor
+    source_slice: tuple[slice, ...]
+    slot: tuple[slice | int, ...]
+
+
+@dataclass(frozen=True)
+class SourceBox:
+    """A rectangular part of a stored tensor.
+
+    Attributes:
+        source: The stored tensor.
+        starts: First index in each dimension.
+        lengths: Number of indices in each dimension.
+    """
+
+    source: StoredTensor
+    starts: tuple[int, ...]
+    lengths: tuple[int, ...]
+
+    @property
+    def num_bytes(self) -> int:
+        """Size of the part in bytes."""
+        num_bytes = self.source.dtype.itemsize
+        for length in self.lengths:
+            num_bytes *= length
+        return num_bytes
+
+    @property
+    def strides(self) -> tuple[int, ...]:
+        """Bytes from one index to the next in the file, per dimension."""
+        strides, stride = [], self.source.dtype.itemsize
+        for size in reversed(self.source.shape):
+            strides.append(stride)
+            stride *= size
+        return tuple(reversed(strides))
+
+    @property
+    def span(self) -> tuple[int, int]:
+        """First byte in the file, and the byte behind the last; everything of the part lies between (with gaps)."""
+        begin = self.source.offset + sum(start * stride for start, stride in zip(self.starts, self.strides, strict=True))
+        last = begin + sum((length - 1) * stride for length, stride in zip(self.lengths, self.strides, strict=True))
+        return begin, last + self.source.dtype.itemsize
+
+    def part(self, dim: int, start: int, length: int) -> "SourceBox":
+        """Return the part of this box from ``start`` on in one dimension."""
+        starts, lengths = list(self.starts), list(self.lengths)
+        starts[dim] += start
+        lengths[dim] = length
+        return SourceBox(self.source, tuple(starts), tuple(lengths))
+
+
+def box_and_view(tensor: torch.Tensor, piece: Piece) -> tuple[SourceBox, torch.Tensor]:
+    """Turn a piece into the part of the file to read and the view of the parameter to fill, of one shape.
+
+    Raises:
+        CheckpointError: Slice and slot differ in shape or in dtype, or the slice leaves the stored tensor.
+    """
+    source = piece.source
+    place, advice = f"{source.file}: tensor {quoted(source.key)}", "load a checkpoint that fits the config"
+    slices = (*piece.source_slice, *[slice(None)] * (len(source.shape) - len(piece.source_slice)))
+    if len(slices) != len(source.shape):
+        raise fault(place, f"{len(slices)} slices for shape {source.shape}", "at most one slice per dimension", advice)
+    starts, lengths = [], []
+    for wanted, size in zip(slices, source.shape, strict=True):
+        start, stop = wanted.start or 0, size if wanted.stop is None else wanted.stop
+        if not 0 <= start <= stop <= size or wanted.step not in (None, 1):
+            raise fault(place, f"{wanted} of a dimension of size {size}", "a slice inside the stored tensor", advice)
+        starts.append(start)
+        lengths.append(stop - start)
+    view = tensor[piece.slot]
+    if tuple(view.shape) != tuple(lengths):
+        raise fault(place, f"a slice of shape {tuple(lengths)} for a place of shape {tuple(view.shape)}", "equal shapes", advice)
+    if tensor.dtype != source.dtype:
+        raise fault(place, f"stored as {source.dtype}, read into {tensor.dtype}", "equal dtypes",
+                    "read it in the dtype of the file and convert afterwards")  # fmt: skip
+    return SourceBox(source, tuple(starts), tuple(lengths)), view
+
+
+def cut(box: SourceBox, view: torch.Tensor, max_bytes: int) -> Iterator[tuple[SourceBox, torch.Tensor]]:
+    """Cut a slice into parts of at most ``max_bytes`` bytes whose places are contiguous.
+
+    Args:
+        box: The part of the file.
+        view: Where it goes; of the box's shape, any strides.
+        max_bytes: Largest size of a part in bytes.
+
+    Yields:
+        Parts of the box with their views, in order.
+    """
+    if box.num_bytes == 0:
+        return
+    if box.num_bytes <= max_bytes and view.is_contiguous():
+        yield box, view
+        return
+    dim = next(dim for dim, length in enumerate(box.lengths) if length > 1)
+    length = box.lengths[dim]
+    # Few large parts where the place is contiguous; else one index at a time until it is.
+    step = max(1, length * max_bytes // box.num_bytes) if view.is_contiguous() else 1
+    for start in range(0, length, step):
+        count = min(step, length - start)
+        yield from cut(box.part(dim, start, count), view.narrow(dim, start, count), max_bytes)

@@ -1,0 +1,114 @@
+"""Fill given parameters with slices of a checkpoint's tensors: what reads, while ``minisgl.models.weight`` decides what.
+
+On the CPU a slice's bytes go from the page cache straight into the parameter. On CUDA, reader threads and pinned buffers work
+ahead (``reader_cuda``). Both read only the bytes asked for.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from types import TracebackType
+from typing import Protocol
+
+import torch
+
+from minisgl.checkpoint._read import OpenFiles, as_numpy, read_box
+from minisgl.checkpoint._slices import Piece, box_and_view, cut
+
+__all__ = ["CpuReader", "Filled", "Piece", "Reader", "open_reader"]
+
+# Large enough that calls cost nothing beside the copy; it bounds what a column slice maps, and how long Ctrl-C waits.
+_PART_BYTES = 16 * 1024 * 1024
+
+
+class Filled(Protocol):
+    """Stand for a parameter that is being filled."""
+
+    def wait(self) -> None:
+        """Return when all the data is in the parameter.
+
+        Raises:
+            CheckpointError: The data can't be read; the parameter must not be used.
+        """
+
+
+class Reader(ABC):
+    """Read slices of stored tensors into parameters. A context manager: leaving it stops all work and closes all files.
+
+    Attributes:
+        lookahead: How many parameters to start before waiting for the first; 0 means that ``fill`` itself waits.
+        bytes_read: Bytes delivered so far, over all parameters.
+    """
+
+    lookahead: int = 0
+    bytes_read: int = 0
+
+    @abstractmethod
+    def fill(self, tensor: torch.Tensor, pieces: Iterable[Piece]) -> Filled:
+        """Start to fill a parameter in place.
+
+        Args:
+            tensor: The parameter; what no piece covers stays as it is.
+            pieces: Which slice of which stored tensor goes where; each must match its place in shape and dtype.
+
+        Returns:
+            A handle to wait on before the parameter is used.
+
+        Raises:
+            CheckpointError: A piece doesn't fit its place, or (if ``lookahead`` is 0) can't be read.
+        """
+
+    @abstractmethod
+    def close(self) -> None:
+        """Stop all work and give back files, threads and buffers; may be called again."""
+
+    def __enter__(self) -> "Reader":
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+
+def open_reader(device: torch.device | str) -> Reader:
+    """Return the reader for parameters on a device.
+
+    Args:
+        device: ``cuda`` devices get the threaded reader; any other is filled through the CPU.
+    """
+    device = torch.device(device)
+    if device.type == "cuda":
+        from minisgl.checkpoint.reader_cuda import CudaReader
+
+        return CudaReader(device)
+    return CpuReader()
+
+
+class _Ready:
+    """Stand for a parameter that is filled already."""
+
+    def wait(self) -> None:
+        """Return at once."""
+
+
+class CpuReader(Reader):
+    """Read in the calling thread, without lookahead. Holds no memory of its own."""
+
+    def __init__(self) -> None:
+        self._files = OpenFiles()
+
+    def fill(self, tensor: torch.Tensor, pieces: Iterable[Piece]) -> Filled:
+        """Fill a parameter in place and return when it is full (see ``Reader.fill``)."""
+        for piece in pieces:
+            box, view = box_and_view(tensor, piece)
+            for part, place in cut(box, view, _PART_BYTES):
+                if place.device.type == "cpu":
+                    read_box(self._files, part, as_numpy(place))
+                else:  # a device without a reader of its own: through a little CPU memory
+                    staging = torch.empty(part.lengths, dtype=place.dtype, device="cpu")
+                    read_box(self._files, part, as_numpy(staging))
+                    place.copy_(staging)
+                self.bytes_read += part.num_bytes
+        return _Ready()
+
+    def close(self) -> None:
+        """Close the files."""
+        self._files.close()
