@@ -88,8 +88,8 @@ def check_packages(role: str) -> Iterator[Finding]:
         for name, version in found.items()
         if version is not None and pins[name] and version != pins[name]
     )
-    yield finding("packages", not missing, f"missing: {', '.join(missing)}" if missing else f"all {len(pins)} installed",
-                  expected, remedy)
+    summary = f"missing: {', '.join(missing)}" if missing else f"all {len(pins)} installed"
+    yield finding("packages", not missing, summary, expected, remedy)
     if other:
         # Other versions within the ranges may well work; they are only not the ones that were tested.
         yield finding("package versions", False, "; ".join(other), expected, remedy, needed=False)
@@ -99,7 +99,7 @@ def check_jupyter(role: str) -> Iterator[Finding]:
     """Check that JupyterLab and nbgrader are installed."""
     for name in ("jupyterlab", "nbgrader"):
         version = installed_version(name)
-        yield finding(name, version is not None, version or "not installed", f"{name} in the environment that runs this",
+        yield finding(name, version is not None, version or "not installed", f"{name} beside the Python that runs this",
                       f"run `make setup`, or `pip install '{DISTRIBUTION}[notebooks]'`")
 
 
@@ -134,7 +134,7 @@ def check_sandbox(role: str) -> Iterator[Finding]:
     needed = role != "student"
     if platform.system() != "Linux":
         yield finding("sandbox", False, f"no bubblewrap on {platform.system()}", "Linux, to grade other people's code",
-                      "grade on a Linux machine, or pass --no-sandbox for code that you trust", needed=role == "instructor")
+                      "grade on Linux, or pass --no-sandbox for code that you trust", needed=role == "instructor")
         return
     path = shutil.which("bwrap")
     if path is None:
@@ -144,7 +144,7 @@ def check_sandbox(role: str) -> Iterator[Finding]:
     fault = try_bubblewrap(path)
     yield finding("sandbox", not fault, f"{path} fails: {fault}" if fault else f"{path} works",
                   "bubblewrap able to make user namespaces",
-                  "allow unprivileged user namespaces (Ubuntu 24.04: sysctl kernel.apparmor_restrict_unprivileged_userns=0;"
+                  "allow unprivileged user namespaces (Ubuntu: sysctl kernel.apparmor_restrict_unprivileged_userns=0;"
                   " in a container: run it with --security-opt seccomp=unconfined)", needed)
 
 
@@ -161,7 +161,8 @@ def check_memory(role: str) -> Iterator[Finding]:
 
     available_gib = psutil.virtual_memory().available / 2**30
     yield finding("memory", available_gib >= AVAILABLE_MEMORY_GIB, f"{available_gib:.1f} GiB available",
-                  f"{AVAILABLE_MEMORY_GIB} GiB available", "close other programs; the chapters up to 03 need less", needed=False)
+                  f"{AVAILABLE_MEMORY_GIB} GiB available", "close other programs; chapters 01 to 03 need less",
+                  needed=False)
 
 
 def check_model(role: str) -> Iterator[Finding]:
@@ -185,8 +186,8 @@ def check_workspace(role: str) -> Iterator[Finding]:
     nearest = next(folder for folder in (workspace, *workspace.parents) if folder.exists())
     good = nearest.is_dir() and os.access(nearest, os.W_OK | os.X_OK)
     yield finding("workspace", good, f"{workspace} is writable" if good else f"{nearest} can't be written",
-                  "a workspace folder that you may write", "chown or chmod that folder, or set MINISGL_WORKSPACE to another",
-                  needed=role == "student")
+                  "a workspace folder that you may write",
+                  "chown or chmod that folder, or set MINISGL_WORKSPACE to another", needed=role == "student")
 
 
 CHECKS: tuple[Callable[[str], Iterator[Finding]], ...] = (

@@ -1,0 +1,54 @@
+"""Read commands, links and tables out of the documents."""
+
+import re
+from pathlib import Path
+
+from tests.project.tree import ROOT, tracked_files
+
+MAKE = re.compile(r"\bmake ([a-z][a-z0-9-]*)")
+MODULE = re.compile(r"python -m (minisgl|autograder)\b((?: +[^\s`|&;)#]+)*)")
+LINK = re.compile(r"(?<!!)\[[^\]]+\]\(([^)\s]+)\)")
+
+
+def documents() -> list[Path]:
+    """The tracked documents that tell people what to type."""
+    return [
+        path
+        for path in tracked_files()
+        if path.suffix == ".md"
+        and path.relative_to(ROOT).parts[0] in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs")
+    ]
+
+
+def code_of(text: str) -> str:
+    """All code of a document: fenced blocks and inline code, one piece a line."""
+    fenced = re.findall(r"^```\w*\n(.*?)^```", text, flags=re.MULTILINE | re.DOTALL)
+    rest = re.sub(r"^```.*?^```", "", text, flags=re.MULTILINE | re.DOTALL)
+    return "\n".join([*fenced, *(piece.replace("\n", " ") for piece in re.findall(r"`([^`]+)`", rest))])
+
+
+def make_targets_named(text: str) -> set[str]:
+    """The targets of all `make …` commands in a document."""
+    return set(MAKE.findall(code_of(text)))
+
+
+def module_commands_named(text: str) -> set[tuple[str, ...]]:
+    """All `python -m minisgl …` and `python -m autograder …` commands: module, subcommand, then the options used."""
+    commands = set()
+    for module, rest in MODULE.findall(code_of(text)):
+        words = rest.split()
+        subcommand = words[:1] if words and re.fullmatch(r"[a-z][a-z-]*", words[0]) else []
+        options = sorted({word.split("=")[0].strip("[]") for word in words if word.startswith(("--", "[--"))})
+        commands.add((module, *subcommand, *options))
+    return commands
+
+
+def links_named(text: str) -> set[str]:
+    """The targets of a document's links, without anchors, those to the web left out."""
+    targets = {target.split("#")[0] for target in LINK.findall(text)}
+    return {target for target in targets if target and "://" not in target and not target.startswith("mailto:")}
+
+
+def folder_map(readme: str) -> set[str]:
+    """The folders in README's map: table rows that begin with `name/`."""
+    return set(re.findall(r"^\| `([^`/]+)/` \|", readme, flags=re.MULTILINE))

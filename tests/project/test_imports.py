@@ -1,0 +1,60 @@
+"""Imports go one way only."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.project.imports import NOTEBOOK_LIBRARIES, violations
+from tests.project.tree import ROOT, python_files
+
+
+def test_imports_follow_the_arrows():
+    assert not violations(ROOT, python_files("minisgl", "autograder", "solutions"))
+
+
+@pytest.mark.parametrize(
+    ("file", "line"),
+    [
+        ("minisgl/core.py", "import autograder"),
+        ("minisgl/core.py", "def f():\n    from autograder.worker import run"),
+        ("minisgl/models/base.py", "from ...tests import conftest"),
+        ("minisgl/viz/race.py", "import autograder.worker as worker"),
+        ("minisgl/core.py", "import matplotlib.pyplot as plt"),
+        ("minisgl/core.py", "try:\n    import IPython\nexcept ImportError:\n    pass"),
+        ("minisgl/core.py", "from . import viz"),
+        ("minisgl/models/base.py", "from ..viz.race import Race"),
+        ("minisgl/core.py", "import importlib\nimportlib.import_module('ipywidgets')"),
+        ("autograder/worker.py", "from tests.checks import conftest"),
+        ("autograder/worker.py", "from minisgl import viz"),
+        ("solutions/answer.py", "import tests"),
+    ],
+)
+def test_a_planted_wrong_import_is_found(tmp_path: Path, file: str, line: str):
+    (tmp_path / file).parent.mkdir(parents=True)
+    (tmp_path / file).write_text(line)
+    assert len(violations(tmp_path, [tmp_path / file])) == 1
+
+
+@pytest.mark.parametrize(
+    ("file", "line"),
+    [
+        ("minisgl/viz/race.py", "import ipywidgets\nfrom minisgl.utils import memory\nfrom ..models import config"),
+        ("minisgl/core.py", "from .models import config\nimport torch\nimport testslike"),
+        ("autograder/worker.py", "import minisgl\nfrom minisgl import models\nimport IPython"),
+        ("solutions/answer.py", "import autograder\nfrom minisgl.viz import race"),
+    ],
+)
+def test_a_right_import_is_left_alone(tmp_path: Path, file: str, line: str):
+    (tmp_path / file).parent.mkdir(parents=True)
+    (tmp_path / file).write_text(line)
+    assert not violations(tmp_path, [tmp_path / file])
+
+
+def test_importing_minisgl_brings_neither_transformers_nor_jupyter(tmp_path: Path):
+    program = "import sys, json, minisgl; print(json.dumps(sorted(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
+    loaded = {name.split(".")[0] for name in json.loads(done.stdout)}
+    assert not loaded & (NOTEBOOK_LIBRARIES | {"transformers", "autograder"})
