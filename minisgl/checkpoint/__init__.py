@@ -4,4 +4,13 @@ from minisgl.checkpoint.files import Checkpoint, StoredTensor, open_checkpoint
 from minisgl.checkpoint.layouts import standard_tensors
 from minisgl.checkpoint.reader import Filled, Piece, Reader, open_reader
 
-__all__ = ["Checkpoint", "Filled", "Piece", "Reader", "StoredTensor", "open_checkpoint", "open_reader", "standard_tensors"]
+__all__ = [
+    "Checkpoint",
+    "Filled",
+    "Piece",
+    "Reader",
+    "StoredTensor",
+    "open_checkpoint",
+    "open_reader",
+    "standard_tensors",
+]

@@ -1,44 +1,46 @@
 """The header of one safetensors file: read it, distrust it, and say where each tensor lies.
 
-The format: 8 bytes with the header's length (unsigned, little-endian), the header (JSON), then the tensors' bytes without a gap.
-The header maps each key to ``{"dtype": "BF16", "shape": [4096, 1024], "data_offsets": [begin, end]}``, offsets counted from
-the header's end; the key ``__metadata__`` holds free text.
+The format: 8 bytes with the header's length (unsigned, little-endian), the header (JSON), then the tensors' bytes
+without a gap. The header maps each key to ``{"dtype": "BF16", "shape": [4096, 1024], "data_offsets": [begin, end]}``,
+offsets counted from the header's end; the key ``__metadata__`` holds free text.
 
 Source: https://github.com/huggingface/safetensors#format
 """
 
-import json
-import os
-import stat
 from dataclasses import dataclass
 from pathlib import Path
 
 import torch
 
 from minisgl.checkpoint._fault import fault, quoted
+from minisgl.checkpoint._untrusted import DOWNLOAD_AGAIN, MAX_HEADER_BYTES, parse_json, read_regular_file
 
-# The safetensors library's own limit; the 36,000 tensors of a 235B MoE model need 5 MB.
-MAX_HEADER_BYTES = 100_000_000
 # Nothing larger can be addressed in a file; it also keeps sums of sizes far from any overflow.
 _MAX_TENSOR_BYTES = 2**60
 
 LOADED_DTYPES = {"F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16}
-DTYPE_BITS = {
-    "BOOL": 8, "U8": 8, "I8": 8, "U16": 16, "I16": 16, "U32": 32, "I32": 32, "U64": 64, "I64": 64,
-    "F4": 4, "F6_E2M3": 6, "F6_E3M2": 6, "F8_E4M3": 8, "F8_E5M2": 8, "F8_E8M0": 8, "F8_E4M3FNUZ": 8, "F8_E5M2FNUZ": 8,
-    "F16": 16, "BF16": 16, "F32": 32, "F64": 64, "C64": 64,
-}  # fmt: skip
+_NAMES_BY_BITS = {
+    4: "F4",
+    6: "F6_E2M3 F6_E3M2",
+    8: "BOOL U8 I8 F8_E4M3 F8_E5M2 F8_E8M0 F8_E4M3FNUZ F8_E5M2FNUZ",
+    16: "U16 I16 F16 BF16",
+    32: "U32 I32 F32",
+    64: "U64 I64 F64 C64",
+}
+DTYPE_BITS = {name: bits for bits, names in _NAMES_BY_BITS.items() for name in names.split()}
 
-_DOWNLOAD_AGAIN = "download the file again"
 _PICKLE = "a pickled PyTorch file renamed to .safetensors"
 _OTHER_FORMATS = (
-    (b"version https://git-lfs", "a git-lfs pointer, not the file it stands for",
-     "run `git lfs install` and `git lfs pull` in the repository's folder, or download the file itself"),
+    (
+        b"version https://git-lfs",
+        "a git-lfs pointer, not the file it stands for",
+        "run `git lfs install` and `git lfs pull` in the repository's folder, or download the file itself",
+    ),
     (b"GGUF", "a GGUF file renamed to .safetensors", "get the model's safetensors files"),
     (b"PK\x03\x04", _PICKLE, "convert it to safetensors where you trust it; pickle is never loaded here"),
     (b"\x80\x02", _PICKLE, "convert it to safetensors where you trust it; pickle is never loaded here"),
-    (b"<", "a web page or XML text, not a safetensors file", f"{_DOWNLOAD_AGAIN}: the server answered with a page"),
-)  # fmt: skip
+    (b"<", "a web page or XML text, not a safetensors file", f"{DOWNLOAD_AGAIN}: the server answered with a page"),
+)
 
 
 @dataclass(frozen=True)
@@ -80,8 +82,8 @@ def read_header(file: Path) -> list[RawEntry]:
         The file's tensors in the order of their bytes.
 
     Raises:
-        CheckpointError: The file can't be read, isn't a regular file, isn't a safetensors file, is cut short, or its header is
-            malformed or contradicts itself or the file's size.
+        CheckpointError: The file can't be read, isn't a regular file, isn't a safetensors file, is cut short, or its
+            header is malformed or contradicts itself or the file's size.
     """
     header, data_start, file_bytes = _header_text(file)
     entries = [_entry(file, key, value, data_start) for key, value in _parsed(file, header).items()]
@@ -90,92 +92,46 @@ def read_header(file: Path) -> list[RawEntry]:
     return entries
 
 
-def read_regular_file(file: Path, max_bytes: int) -> tuple[bytes, int]:
-    """Read a regular file's first bytes without ever waiting on a pipe or a device.
-
-    Returns:
-        At most ``max_bytes`` bytes, and the file's whole size in bytes.
-
-    Raises:
-        CheckpointError: It is missing, unreadable, or not a regular file.
-    """
-    try:
-        # O_NONBLOCK: opening a FIFO that nobody writes to would otherwise wait forever.
-        descriptor = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-        with open(descriptor, "rb", buffering=0) as opened:
-            status = os.fstat(descriptor)
-            if not stat.S_ISREG(status.st_mode):
-                raise fault(file, "not a regular file", "a file with tensors", "replace it by the real file")
-            parts = []
-            while max_bytes > 0 and (part := opened.read(max_bytes)):
-                parts.append(part)
-                max_bytes -= len(part)
-            return b"".join(parts), status.st_size
-    except FileNotFoundError:
-        found = "a link whose target is missing" if file.is_symlink() else "missing"
-        raise fault(file, found, "a readable file", _DOWNLOAD_AGAIN) from None
-    except OSError as error:
-        reason = error.strerror or type(error).__name__
-        raise fault(file, f"can't be read ({reason})", "a readable file", "check the path and its permissions") from None
-
-
 def _header_text(file: Path) -> tuple[bytes, int, int]:
     """Return the header's bytes, where the data starts, and the file's size."""
     start, file_bytes = read_regular_file(file, 64)
     if file_bytes == 0:
-        raise fault(file, "an empty file (0 bytes)", "a safetensors file", f"{_DOWNLOAD_AGAIN}: incomplete download")
+        raise fault(file, "an empty file (0 bytes)", "a safetensors file", f"{DOWNLOAD_AGAIN}: incomplete download")
     for magic, found, advice in _OTHER_FORMATS:
         if start.lstrip().startswith(magic) if magic == b"<" else start.startswith(magic):
             raise fault(file, found, "a safetensors file", advice)
     if len(start) < 8:
-        raise fault(file, f"{file_bytes} bytes long", "at least the 8 bytes of a header's length",
-                    f"{_DOWNLOAD_AGAIN}: incomplete download")  # fmt: skip
+        raise fault(
+            file,
+            f"{file_bytes} bytes long",
+            "at least the 8 bytes of a header's length",
+            f"{DOWNLOAD_AGAIN}: incomplete download",
+        )
     header_bytes = int.from_bytes(start[:8], "little")
     if not 2 <= header_bytes <= MAX_HEADER_BYTES or start[8:9] not in (b"{", b""):
-        raise fault(file, f"no safetensors header (its first 8 bytes would make it {header_bytes} bytes long, "
-                    f"starting with {quoted(start[8:16])})",
-                    f"a length from 2 to {MAX_HEADER_BYTES} and then JSON that starts with '{{'",
-                    f"check what this file is, and {_DOWNLOAD_AGAIN}")  # fmt: skip
+        raise fault(
+            file,
+            f"no safetensors header (its first 8 bytes would make it {header_bytes} bytes long, "
+            f"starting with {quoted(start[8:16])})",
+            f"a length from 2 to {MAX_HEADER_BYTES} and then JSON that starts with '{{'",
+            f"check what this file is, and {DOWNLOAD_AGAIN}",
+        )
     text, file_bytes = read_regular_file(file, 8 + header_bytes)
     if len(text) < 8 + header_bytes:
-        raise fault(file, f"{file_bytes} bytes long, cut short inside its header", f"a header of {header_bytes} bytes",
-                    f"{_DOWNLOAD_AGAIN}: incomplete download")  # fmt: skip
+        raise fault(
+            file,
+            f"{file_bytes} bytes long, cut short inside its header",
+            f"a header of {header_bytes} bytes",
+            f"{DOWNLOAD_AGAIN}: incomplete download",
+        )
     return text[8:], 8 + header_bytes, file_bytes
-
-
-class _DuplicateKeyError(ValueError):
-    """Carry the key that a JSON object holds twice."""
-
-
-def _without_duplicates(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    result = dict(pairs)
-    if len(result) < len(pairs):
-        seen: set[str] = set()
-        twice = [key for key, _ in pairs if key in seen or seen.add(key)]  # type: ignore[func-returns-value]
-        raise _DuplicateKeyError(twice[0])
-    return result
-
-
-def parse_json(file: Path, text: bytes, what: str, advice: str) -> object:
-    """Parse JSON from a file that isn't trusted.
-
-    Raises:
-        CheckpointError: Not JSON, not UTF-8, nested too deeply, a number too long, or a key twice in one object.
-    """
-    try:
-        return json.loads(text.decode("utf-8"), object_pairs_hook=_without_duplicates)
-    except _DuplicateKeyError as error:
-        raise fault(file, f"{what} holds the key {quoted(str(error))} twice", "each key once", advice) from None
-    except (ValueError, RecursionError) as error:
-        reason = type(error).__name__ if isinstance(error, RecursionError) else quoted(str(error))
-        raise fault(file, f"{what} is not valid JSON ({reason})", "one JSON object", advice) from None
 
 
 def _parsed(file: Path, text: bytes) -> dict[str, object]:
     """Return the header as key → description, without its free-text part."""
-    header = parse_json(file, text, "the header", _DOWNLOAD_AGAIN)
+    header = parse_json(file, text, "the header", DOWNLOAD_AGAIN)
     if not isinstance(header, dict):
-        raise fault(file, f"the header is a JSON {type(header).__name__}", "a JSON object", _DOWNLOAD_AGAIN)
+        raise fault(file, f"the header is a JSON {type(header).__name__}", "a JSON object", DOWNLOAD_AGAIN)
     metadata = header.pop("__metadata__", {})
     if not isinstance(metadata, dict) or not all(isinstance(value, str) for value in metadata.values()):
         raise fault(file, "__metadata__ in the header isn't a map of texts", "texts only", "save the file again")
@@ -186,7 +142,7 @@ def _entry(file: Path, key: str, value: object, data_start: int) -> RawEntry:
     """Check one tensor's description by itself."""
 
     def wrong(found: str, expected: str) -> Exception:
-        return fault(file, f"tensor {quoted(key)}: {found}", expected, f"{_DOWNLOAD_AGAIN}, or save it again")
+        return fault(file, f"tensor {quoted(key)}: {found}", expected, f"{DOWNLOAD_AGAIN}, or save it again")
 
     if not isinstance(value, dict) or set(value) != {"dtype", "shape", "data_offsets"}:
         raise wrong(f"described by {quoted(value)}", "an object with dtype, shape and data_offsets")
@@ -203,8 +159,10 @@ def _entry(file: Path, key: str, value: object, data_start: int) -> RawEntry:
     if num_bits > 8 * _MAX_TENSOR_BYTES or num_bits % 8:
         raise wrong(f"shape {quoted(shape)} of {dtype_name}", f"a whole number of bytes, at most {_MAX_TENSOR_BYTES}")
     if end - begin != num_bits // 8:
-        raise wrong(f"data_offsets [{begin}, {end}] span {end - begin} bytes",
-                    f"{num_bits // 8} bytes for shape {quoted(shape)} of {dtype_name}")  # fmt: skip
+        raise wrong(
+            f"data_offsets [{begin}, {end}] span {end - begin} bytes",
+            f"{num_bits // 8} bytes for shape {quoted(shape)} of {dtype_name}",
+        )
     return RawEntry(key, dtype_name, tuple(shape), data_start + begin, data_start + end)
 
 
@@ -228,12 +186,24 @@ def _check_layout(file: Path, entries: list[RawEntry], data_start: int, file_byt
     for entry in entries:
         if entry.begin != position:
             kind = "overlaps the tensor before it" if entry.begin < position else "leaves a hole before it"
-            raise fault(file, f"tensor {quoted(entry.key)} starts at byte {entry.begin} and {kind}",
-                        f"a start at byte {position}", f"{_DOWNLOAD_AGAIN}, or save it again")  # fmt: skip
+            raise fault(
+                file,
+                f"tensor {quoted(entry.key)} starts at byte {entry.begin} and {kind}",
+                f"a start at byte {position}",
+                f"{DOWNLOAD_AGAIN}, or save it again",
+            )
         position = entry.end
     if file_bytes < position:
-        raise fault(file, f"{file_bytes} bytes long", f"the {position} bytes that its header promises",
-                    f"{_DOWNLOAD_AGAIN}: incomplete download")  # fmt: skip
+        raise fault(
+            file,
+            f"{file_bytes} bytes long",
+            f"the {position} bytes that its header promises",
+            f"{DOWNLOAD_AGAIN}: incomplete download",
+        )
     if file_bytes > position:
-        raise fault(file, f"{file_bytes - position} bytes behind the last tensor that no tensor claims",
-                    f"a file of {position} bytes", f"{_DOWNLOAD_AGAIN}, or save it again")  # fmt: skip
+        raise fault(
+            file,
+            f"{file_bytes - position} bytes behind the last tensor that no tensor claims",
+            f"a file of {position} bytes",
+            f"{DOWNLOAD_AGAIN}, or save it again",
+        )

@@ -5,7 +5,7 @@ from collections import defaultdict
 from pathlib import Path, PurePosixPath, PureWindowsPath
 
 from minisgl.checkpoint._fault import fault, listed, quoted
-from minisgl.checkpoint._header import MAX_HEADER_BYTES, parse_json, read_regular_file
+from minisgl.checkpoint._untrusted import MAX_HEADER_BYTES, parse_json, read_regular_file
 
 INDEX_NAME = "model.safetensors.index.json"
 # Files of other tools and formats that often lie beside the weights. An index that names one overrules this.
@@ -17,8 +17,10 @@ _FIX_INDEX = "download the index again, or delete it if every *.safetensors file
 
 def natural_order(name: str) -> list[tuple[int, str]]:
     """Give the sort key under which ``model-2`` comes before ``model-10``."""
-    return [(int(part), "") if part.isdecimal() and part.isascii() else (-1, part)
-            for part in re.split(r"([0-9]{1,18})", name)]  # fmt: skip
+    return [
+        (int(part), "") if part.isdecimal() and part.isascii() else (-1, part)
+        for part in re.split(r"([0-9]{1,18})", name)
+    ]
 
 
 def read_index(folder: Path) -> dict[str, str] | None:
@@ -55,11 +57,11 @@ def read_index(folder: Path) -> dict[str, str] | None:
 def _check_name(folder: Path, index: Path, name: str) -> None:
     """Refuse an index entry that isn't a safetensors file inside the folder.
 
-    A file that is itself a link is fine (the hub's cache links every file to its blobs), a way through ``..`` or through a linked
-    folder is not.
+    A file that is itself a link is fine (the hub's cache links every file to its blobs), a way through ``..`` or through
+    a linked folder is not.
     """
     parts = set(PurePosixPath(name).parts) | set(PureWindowsPath(name).parts)
-    printable = name.isprintable() and name.isascii() or all(character.isprintable() for character in name)
+    printable = (name.isprintable() and name.isascii()) or all(character.isprintable() for character in name)
     leaves = PurePosixPath(name).is_absolute() or bool(PureWindowsPath(name).anchor) or ".." in parts
     if not leaves and printable:
         try:
@@ -67,11 +69,19 @@ def _check_name(folder: Path, index: Path, name: str) -> None:
         except (OSError, RuntimeError):
             leaves = True
     if leaves:
-        raise fault(index, f"weight_map names the file {quoted(name)}, which leaves the folder",
-                    "files inside the checkpoint's folder", "don't trust this checkpoint, or correct the index")  # fmt: skip
+        raise fault(
+            index,
+            f"weight_map names the file {quoted(name)}, which leaves the folder",
+            "files inside the checkpoint's folder",
+            "don't trust this checkpoint, or correct the index",
+        )
     if not printable or not name.endswith(".safetensors"):
-        raise fault(index, f"weight_map names the file {quoted(name)}", "names that end with .safetensors",
-                    "convert the checkpoint to safetensors; pickle is never loaded here")  # fmt: skip
+        raise fault(
+            index,
+            f"weight_map names the file {quoted(name)}",
+            "names that end with .safetensors",
+            "convert the checkpoint to safetensors; pickle is never loaded here",
+        )
 
 
 def files_named_by(folder: Path, weight_map: dict[str, str]) -> list[Path]:
@@ -83,8 +93,12 @@ def files_named_by(folder: Path, weight_map: dict[str, str]) -> list[Path]:
     names = sorted(set(weight_map.values()), key=natural_order)
     missing = [name for name in names if not _is_there(folder / name)]
     if missing:
-        raise fault(folder, f"{len(missing)} of the {len(names)} files that {INDEX_NAME} names are missing: {listed(missing)}",
-                    "all of them", "download the missing files")  # fmt: skip
+        raise fault(
+            folder,
+            f"{len(missing)} of the {len(names)} files that {INDEX_NAME} names are missing: {listed(missing)}",
+            "all of them",
+            "download the missing files",
+        )
     return [folder / name for name in names]
 
 
@@ -106,7 +120,9 @@ def files_lying_in(folder: Path) -> list[Path]:
     try:
         present = sorted((entry.name for entry in folder.iterdir()), key=natural_order)
     except OSError as error:
-        raise fault(folder, f"can't be listed ({error.strerror})", "a readable folder", "check its permissions") from None
+        raise fault(
+            folder, f"can't be listed ({error.strerror})", "a readable folder", "check its permissions"
+        ) from None
     tensors = [name for name in present if name.endswith(".safetensors") and not name.startswith(".")]
     counted = [name for name in tensors if not name.startswith(LEFT_ALONE)]
     if not counted:
@@ -121,8 +137,12 @@ def files_lying_in(folder: Path) -> list[Path]:
         if len(found) < total:
             missing = [number for number in range(1, min(total, 10_000) + 1) if number not in found]
             names = [f"{stem}-{number:0{width}}-of-{total:0{width}}.safetensors" for number in missing]
-            raise fault(folder, f"{total - len(found)} of {total} files are missing: {listed(names)}",
-                        f"all files from 1 to {total}", "download the missing files")  # fmt: skip
+            raise fault(
+                folder,
+                f"{total - len(found)} of {total} files are missing: {listed(names)}",
+                f"all files from 1 to {total}",
+                "download the missing files",
+            )
     return [folder / name for name in counted]
 
 
@@ -132,17 +152,38 @@ def _nothing_to_load(folder: Path, present: list[str], tensors: list[str]) -> Ex
     pickles = [name for name in present if Path(name).suffix in _PICKLES]
     gguf = [name for name in present if name.endswith(".gguf")]
     if "adapter_config.json" in present:
-        return fault(folder, "an adapter's folder (adapter_config.json): it holds changes to a model, not a model", expected,
-                     "merge it into its base model (peft: merge_and_unload, then save_pretrained) and load the result")  # fmt: skip
+        return fault(
+            folder,
+            "an adapter's folder (adapter_config.json): it holds changes to a model, not a model",
+            expected,
+            "merge it into its base model (peft: merge_and_unload, then save_pretrained) and load the result",
+        )
     if tensors:
-        return fault(folder, f"only safetensors files of another format or tool: {listed(tensors)}", expected,
-                     f"get the files in the Hugging Face layout, or an {INDEX_NAME} that names these")  # fmt: skip
+        return fault(
+            folder,
+            f"only safetensors files of another format or tool: {listed(tensors)}",
+            expected,
+            f"get the files in the Hugging Face layout, or an {INDEX_NAME} that names these",
+        )
     if gguf:
-        return fault(folder, f"only GGUF files: {listed(gguf)}", expected, "get the model's safetensors files, or convert with "
-                     "transformers: AutoModelForCausalLM.from_pretrained(folder, gguf_file=...).save_pretrained(new_folder)")  # fmt: skip
+        return fault(
+            folder,
+            f"only GGUF files: {listed(gguf)}",
+            expected,
+            "get the model's safetensors files, or convert with "
+            "transformers: AutoModelForCausalLM.from_pretrained(folder, gguf_file=...).save_pretrained(new_folder)",
+        )
     if pickles:
-        return fault(folder, f"only pickled weights, which are never loaded here: {listed(pickles)}", expected,
-                     "convert them once, where you trust them, with transformers: "
-                     "AutoModelForCausalLM.from_pretrained(folder).save_pretrained(new_folder)")  # fmt: skip
-    return fault(folder, f"no safetensors file (it holds {listed(present) or 'nothing'})", expected,
-                 "check the path, or download the model")  # fmt: skip
+        return fault(
+            folder,
+            f"only pickled weights, which are never loaded here: {listed(pickles)}",
+            expected,
+            "convert them once, where you trust them, with transformers: "
+            "AutoModelForCausalLM.from_pretrained(folder).save_pretrained(new_folder)",
+        )
+    return fault(
+        folder,
+        f"no safetensors file (it holds {listed(present) or 'nothing'})",
+        expected,
+        "check the path, or download the model",
+    )

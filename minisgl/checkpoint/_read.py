@@ -1,4 +1,4 @@
-"""Read a part of a file into given memory: no copy besides, no byte outside the part, and a clear error on a short file."""
+"""Read a part of a file into given memory: no copy besides, no byte outside it, and a clear error on a short file."""
 
 import mmap
 import os
@@ -15,14 +15,14 @@ from minisgl.checkpoint._slices import SourceBox
 _MAX_OPEN_FILES = 16
 # From here on a look for holes (2 microseconds) costs nothing beside the read.
 _HOLE_FROM_BYTES = 256 * 1024
-# Rows of this many bytes are copied out of a mapping: shorter ones would touch whole pages for a few bytes of each, and for
-# longer ones a call per row costs nothing beside the copy.
+# Rows of this many bytes are copied out of a mapping: shorter ones would touch whole pages for a few bytes of each, and
+# for longer ones a call per row costs nothing beside the copy.
 _MAPPED_ROW_BYTES = range(2048, 64 * 1024)
 _SAME_SIZE_INTEGER = {2: torch.int16, 4: torch.int32}
 
 
 def as_numpy(view: torch.Tensor) -> np.ndarray:
-    """View a CPU tensor as a numpy array of whole numbers of the same size (numpy has no bfloat16). A view, not a copy."""
+    """View a CPU tensor as a numpy array of integers of the same size (numpy has no bfloat16); no copy."""
     return view.view(_SAME_SIZE_INTEGER[view.dtype.itemsize]).numpy()
 
 
@@ -46,8 +46,12 @@ class OpenFiles:
         try:
             self._descriptors[file] = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         except OSError as error:
-            raise fault(file, f"can't be opened ({error.strerror})", "the file whose header was read before",
-                        "leave the checkpoint in place while it is loaded") from None  # fmt: skip
+            raise fault(
+                file,
+                f"can't be opened ({error.strerror})",
+                "the file whose header was read before",
+                "leave the checkpoint in place while it is loaded",
+            ) from None
         return self._descriptors[file]
 
     def close(self) -> None:
@@ -76,12 +80,16 @@ def read_box(files: OpenFiles, box: SourceBox, out: np.ndarray) -> None:
         else:
             _read_runs(descriptor, box, out)
     except OSError as error:
-        raise fault(box.source.file, f"tensor {quoted(box.source.key)} can't be read ({error.strerror})", "a readable file",
-                    "check the disk or the network mount, then load again") from None  # fmt: skip
+        raise fault(
+            box.source.file,
+            f"tensor {quoted(box.source.key)} can't be read ({error.strerror})",
+            "a readable file",
+            "check the disk or the network mount, then load again",
+        ) from None
 
 
 def _is_hole(descriptor: int, box: SourceBox) -> bool:
-    """Tell whether the part lies in a hole of a sparse file, which reads as zeros: then nothing has to be read at all."""
+    """Tell whether the part lies in a hole of a sparse file, which reads as zeros without being read."""
     begin, end = box.span
     if end - begin < _HOLE_FROM_BYTES or not hasattr(os, "SEEK_DATA"):
         return False
@@ -137,6 +145,9 @@ def _copy_mapped(descriptor: int, box: SourceBox, out: np.ndarray) -> None:
 
 def _short(box: SourceBox, file_bytes: int) -> Exception:
     source = box.source
-    return fault(source.file, f"only {file_bytes} bytes left while reading tensor {quoted(source.key)}",
-                 f"at least {source.offset + source.num_bytes} bytes, as when its header was read",
-                 "don't change the checkpoint while it is loaded; if it is incomplete, download it again")  # fmt: skip
+    return fault(
+        source.file,
+        f"only {file_bytes} bytes left while reading tensor {quoted(source.key)}",
+        f"at least {source.offset + source.num_bytes} bytes, as when its header was read",
+        "don't change the checkpoint while it is loaded; if it is incomplete, download it again",
+    )

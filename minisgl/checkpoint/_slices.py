@@ -15,7 +15,7 @@ class Piece:
 
     Attributes:
         source: The stored tensor.
-        source_slice: One ``slice`` (step 1) per dimension of the source; dimensions left out at the end are taken whole.
+        source_slice: One ``slice`` (step 1) per dimension of the source; those left out at the end are taken whole.
         slot: The place in the parameter, as an index of whole numbers and slices: the bytes go to ``parameter[slot]``.
     """
 
@@ -58,7 +58,9 @@ class SourceBox:
     @property
     def span(self) -> tuple[int, int]:
         """First byte in the file, and the byte behind the last; everything of the part lies between (with gaps)."""
-        begin = self.source.offset + sum(start * stride for start, stride in zip(self.starts, self.strides, strict=True))
+        begin = self.source.offset + sum(
+            start * stride for start, stride in zip(self.starts, self.strides, strict=True)
+        )
         last = begin + sum((length - 1) * stride for length, stride in zip(self.lengths, self.strides, strict=True))
         return begin, last + self.source.dtype.itemsize
 
@@ -90,10 +92,16 @@ def box_and_view(tensor: torch.Tensor, piece: Piece) -> tuple[SourceBox, torch.T
         lengths.append(stop - start)
     view = tensor[piece.slot]
     if tuple(view.shape) != tuple(lengths):
-        raise fault(place, f"a slice of shape {tuple(lengths)} for a place of shape {tuple(view.shape)}", "equal shapes", advice)
+        raise fault(
+            place, f"a slice of shape {tuple(lengths)} for a place of shape {tuple(view.shape)}", "equal shapes", advice
+        )
     if tensor.dtype != source.dtype:
-        raise fault(place, f"stored as {source.dtype}, read into {tensor.dtype}", "equal dtypes",
-                    "read it in the dtype of the file and convert afterwards")  # fmt: skip
+        raise fault(
+            place,
+            f"stored as {source.dtype}, read into {tensor.dtype}",
+            "equal dtypes",
+            "read it in the dtype of the file and convert afterwards",
+        )
     return SourceBox(source, tuple(starts), tuple(lengths)), view
 
 

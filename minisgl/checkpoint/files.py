@@ -44,8 +44,8 @@ def open_checkpoint(folder: str | Path) -> Checkpoint:
         Where each tensor lies. Holds no open file.
 
     Raises:
-        CheckpointError: Files are missing, damaged, unreadable or of another format; they disagree with the index; a tensor lies
-            in two files; a tensor's type shows a quantized checkpoint. The message names file and tensor.
+        CheckpointError: Files are missing, damaged, unreadable or of another format; they disagree with the index; a
+            tensor lies in two files; a tensor's type shows a quantized checkpoint. The message names file and tensor.
     """
     folder = Path(folder)
     _check_folder(folder)
@@ -59,7 +59,9 @@ def open_checkpoint(folder: str | Path) -> Checkpoint:
         raise fault(folder, "its safetensors files hold no tensor", "a model's tensors", "download the model again")
     _check_dtypes(folder, entries)
     tensors = {
-        entry.key: StoredTensor(entry.key, file, LOADED_DTYPES[entry.dtype_name], entry.shape, entry.begin, entry.end - entry.begin)
+        entry.key: StoredTensor(
+            entry.key, file, LOADED_DTYPES[entry.dtype_name], entry.shape, entry.begin, entry.end - entry.begin
+        )
         for file, in_file in entries.items()
         for entry in in_file
     }
@@ -84,8 +86,12 @@ def _check_each_tensor_once(folder: Path, entries: dict[Path, list[RawEntry]]) -
             homes[entry.key].append(_relative(folder, file))
     twice = [f"{key} in {' and '.join(names)}" for key, names in homes.items() if len(names) > 1]
     if twice:
-        raise fault(folder, f"{len(twice)} tensors lie in more than one file: {listed(twice)}", "each tensor in one file",
-                    "remove the files that don't belong to the model, or download its index")  # fmt: skip
+        raise fault(
+            folder,
+            f"{len(twice)} tensors lie in more than one file: {listed(twice)}",
+            "each tensor in one file",
+            "remove the files that don't belong to the model, or download its index",
+        )
 
 
 def _check_against_index(folder: Path, entries: dict[Path, list[RawEntry]], weight_map: dict[str, str]) -> None:
@@ -95,27 +101,48 @@ def _check_against_index(folder: Path, entries: dict[Path, list[RawEntry]], weig
     advice = "download the index and the files again, from one revision"
     absent = [f"{key} in {name}" for key, name in weight_map.items() if key not in homes]
     if absent:
-        raise fault(index, f"{len(absent)} tensors that it names are not in the files: {listed(absent)}",
-                    "files that hold what the index names", advice)  # fmt: skip
+        raise fault(
+            index,
+            f"{len(absent)} tensors that it names are not in the files: {listed(absent)}",
+            "files that hold what the index names",
+            advice,
+        )
     unnamed = [f"{key} in {_relative(folder, file)}" for key, file in homes.items() if key not in weight_map]
     if unnamed:
-        raise fault(index, f"{len(unnamed)} tensors of the files are not in the index: {listed(unnamed)}",
-                    "an index that names every tensor", advice)  # fmt: skip
-    moved = [f"{key} in {_relative(folder, file)} (index: {weight_map[key]})"
-             for key, file in homes.items() if folder / weight_map[key] != file]  # fmt: skip
+        raise fault(
+            index,
+            f"{len(unnamed)} tensors of the files are not in the index: {listed(unnamed)}",
+            "an index that names every tensor",
+            advice,
+        )
+    moved = [
+        f"{key} in {_relative(folder, file)} (index: {weight_map[key]})"
+        for key, file in homes.items()
+        if folder / weight_map[key] != file
+    ]
     if moved:
-        raise fault(index, f"{len(moved)} tensors lie in another file than it says: {listed(moved)}",
-                    "each tensor in the file that the index names", advice)  # fmt: skip
+        raise fault(
+            index,
+            f"{len(moved)} tensors lie in another file than it says: {listed(moved)}",
+            "each tensor in the file that the index names",
+            advice,
+        )
 
 
 def _check_dtypes(folder: Path, entries: dict[Path, list[RawEntry]]) -> None:
-    """Refuse tensors that aren't plain floating-point weights: whatever config.json says, they show a quantized checkpoint."""
-    foreign = [(entry, file) for file, in_file in entries.items() for entry in in_file if entry.dtype_name not in LOADED_DTYPES]
+    """Refuse tensors that aren't plain floating-point weights: whatever the config says, they show quantization."""
+    foreign = [
+        (entry, file) for file, in_file in entries.items() for entry in in_file if entry.dtype_name not in LOADED_DTYPES
+    ]
     if foreign:
         kinds = ", ".join(sorted({entry.dtype_name for entry, _ in foreign}))
         names = [f"{entry.key} ({entry.dtype_name}) in {_relative(folder, file)}" for entry, file in foreign]
-        raise fault(folder, f"{len(names)} tensors of type {kinds}, as in a quantized checkpoint: {listed(names)}",
-                    f"only {', '.join(sorted(LOADED_DTYPES))}", "get the model's unquantized checkpoint")  # fmt: skip
+        raise fault(
+            folder,
+            f"{len(names)} tensors of type {kinds}, as in a quantized checkpoint: {listed(names)}",
+            f"only {', '.join(sorted(LOADED_DTYPES))}",
+            "get the model's unquantized checkpoint",
+        )
 
 
 def _relative(folder: Path, file: Path) -> str:

@@ -1,7 +1,7 @@
-"""Fill given parameters with slices of a checkpoint's tensors: what reads, while ``minisgl.models.weight`` decides what.
+"""Fill given parameters with slices of a checkpoint's tensors; ``minisgl.models.weight`` decides with which.
 
-On the CPU a slice's bytes go from the page cache straight into the parameter. On CUDA, reader threads and pinned buffers work
-ahead (``reader_cuda``). Both read only the bytes asked for.
+On the CPU a slice's bytes go from the page cache straight into the parameter. On CUDA, reader threads and pinned
+buffers work ahead (``reader_cuda``). Both read only the bytes asked for.
 """
 
 from abc import ABC, abstractmethod
@@ -64,7 +64,9 @@ class Reader(ABC):
     def __enter__(self) -> "Reader":
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self.close()
 
 
