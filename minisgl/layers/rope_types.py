@@ -55,6 +55,25 @@ def dynamic_inverse_frequencies(config: RotaryConfig, seq_lens: torch.Tensor) ->
     return 1.0 / base.unsqueeze(-1) ** _exponents(dim)
 
 
+def longest_sequence(config: RotaryConfig) -> int | None:
+    """Return how many tokens a sequence may have before positions come that the model never learned to tell apart.
+
+    Returns:
+        A number of tokens; None for the dynamic type, which adapts to every length.
+    """
+    scaling = config.scaling
+    if scaling is None or scaling["rope_type"] == "llama3":
+        return config.max_position
+    if scaling["rope_type"] == "dynamic":
+        return None
+    # Many configs keep max_position at the length before the scaling.
+    before = config.max_position
+    if scaling["rope_type"] == "yarn":
+        before = _number(scaling, "original_max_position_embeddings", default=config.max_position)
+    factor = _number(scaling, "factor", default=config.max_position / before)
+    return max(config.max_position, int(before * factor))
+
+
 def _exponents(dim: int) -> torch.Tensor:
     return torch.arange(0, dim, 2, dtype=torch.float32, device="cpu") / dim
 

@@ -38,16 +38,16 @@ _NEVER_DEFAULTED_MOE = {
 
 
 def read_config_file(file: Path) -> dict[str, Any]:
-    """Read config.json.
+    """Read config.json, or another JSON file that lies beside it.
 
     Raises:
         ConfigError: the file is missing, can't be read, isn't JSON, or isn't an object.
     """
-    expected = "expected the config.json of a Hugging Face model. Download the folder again, or check the path."
+    expected = f"expected the {file.name} of a Hugging Face model. Download the folder again, or check the path."
     try:
         raw = json.loads(file.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
-        raise ConfigError(f"there is no config.json in {file.parent}; {expected}") from error
+        raise ConfigError(f"there is no {file.name} in {file.parent}; {expected}") from error
     except OSError as error:
         raise ConfigError(f"{file} can't be read ({error.strerror}); {expected}") from error
     except (ValueError, RecursionError) as error:
@@ -65,12 +65,12 @@ def build_hf_config(raw: dict[str, Any], file: Path) -> PretrainedConfig:
         file: where they come from, for messages.
 
     Raises:
-        ConfigError: two fields give the same RoPE value differently.
+        ConfigError: two fields give the same RoPE value differently, or one isn't an object.
     """
-    _refuse_contradictions(raw, file)
     model_type = _known_model_type(raw)
     if model_type is None:
         return _bare_config(raw)
+    _check_rope_fields(raw, file)
     from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 
     fields = {**raw, "model_type": model_type}
@@ -116,6 +116,9 @@ def _bare_config(raw: dict[str, Any]) -> PretrainedConfig:
     config = PretrainedConfig()
     for name, value in raw.items():
         _set(config, name, value)
+    if isinstance(raw.get("rope_scaling"), dict):
+        # transformers 5 answers for rope_scaling with rope_parameters, whatever the file has.
+        _set(config, "rope_parameters", {**raw["rope_scaling"], **(raw.get("rope_parameters") or {})})
     return config
 
 
@@ -125,12 +128,17 @@ def _set(config: PretrainedConfig, name: str, value: Any) -> None:
     config.__dict__[name] = value
 
 
-def _refuse_contradictions(raw: dict[str, Any], file: Path) -> None:
-    """Refuse RoPE values that the file gives twice and differently.
+def _check_rope_fields(raw: dict[str, Any], file: Path) -> None:
+    """Refuse RoPE fields that aren't objects, and values that the file gives twice and differently.
 
-    transformers 5 would take one of the two without a word.
+    transformers 5 would take one of the two, and pass over an empty string or a 0, without a word.
     """
-    homes = {name: raw[name] for name in ("rope_parameters", "rope_scaling") if isinstance(raw.get(name), dict)}
+    homes = {name: raw[name] for name in ("rope_parameters", "rope_scaling") if raw.get(name) is not None}
+    for name, value in homes.items():
+        if not isinstance(value, dict):
+            raise ConfigError(
+                f"{file} has {name} {value!r}; expected an object with a rope_type, or null. Correct {name}."
+            )
     if raw.get("rope_theta") is not None:
         homes["the top level"] = {"rope_theta": raw["rope_theta"]}
     seen: dict[str, tuple[str, Any]] = {}
