@@ -57,7 +57,7 @@ def read_index(folder: Path) -> dict[str, str] | None:
 def _check_name(folder: Path, index: Path, name: str) -> None:
     """Refuse an index entry that isn't a safetensors file inside the folder.
 
-    A file that is itself a link is fine (the hub's cache links every file to its blobs), a way through ``..`` or through
+    A file that is itself a link is fine (the hub's cache links its files), a way through ``..`` or through
     a linked folder is not.
     """
     parts = set(PurePosixPath(name).parts) | set(PureWindowsPath(name).parts)
