@@ -1,0 +1,26 @@
+"""Check a student's module tree: sandboxed worker, notebook magic, nbgrader integration, command line.
+
+In a notebook: ``%load_ext autograder``, then ``from autograder import check, hint, use_reference, status``.
+Everything is imported on first use, so that ``import autograder`` costs nothing.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+_HOME_OF = {
+    "check": "notebook",
+    "hint": "notebook",
+    "status": "notebook",
+    "use_reference": "notebook",
+    "load_ipython_extension": "magic",
+    "unload_ipython_extension": "magic",
+}
+__all__ = ["check", "hint", "load_ipython_extension", "status", "unload_ipython_extension", "use_reference"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME_OF:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_HOME_OF[name]}"), name)

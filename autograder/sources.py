@@ -1,0 +1,140 @@
+"""Cut a graded module into its header and parts, and put one together again: text in, text out.
+
+The reference file carries no markers: its parts are found by name in the syntax tree. A student's file keeps each
+part between comment lines ``# --- part: rope ---``, so that it stays plain Python for any editor.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+
+from autograder.parts import Part, parts_of_module
+
+_MARK = re.compile(r"^# --- part: (?P<name>[a-z_0-9]+) ---[ \t]*$", re.MULTILINE)
+
+
+def normalize(text: str) -> str:
+    """Return the text without a byte-order mark, with ``\\n`` line ends and one newline at its end."""
+    text = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
+    return text.strip("\n") + "\n" if text.strip() else ""
+
+
+def defined_names(node: ast.stmt) -> tuple[str, ...]:
+    """Return the names that one top-level statement binds (functions, classes, plain assignments)."""
+    if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+        return (node.name,)
+    if isinstance(node, ast.Assign):
+        return tuple(target.id for target in node.targets if isinstance(target, ast.Name))
+    if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+        return (node.target.id,)
+    return ()
+
+
+def split_reference(module: str, text: str) -> tuple[str, dict[str, str]]:
+    """Cut a reference file into its header and the exact source text of each part.
+
+    Args:
+        module: the file's path below ``minisgl/``, as in ``models/config.py``.
+        text: the file.
+
+    Returns:
+        The header (everything before the first part) and a dict part name -> source, in file order.
+
+    Raises:
+        ValueError: a part isn't in the file, parts are out of order or interleaved, or something after the first
+            part belongs to none.
+    """
+    parts = parts_of_module(module)
+    owner = {name: part.name for part in parts for name in part.names}
+    lines = normalize(text).splitlines(keepends=True)
+    header_end, start, pieces, order = 0, 0, {}, []
+    for node in ast.parse("".join(lines)).body:
+        owners = {owner.get(name) for name in defined_names(node)} or {None}
+        part = owners.pop()
+        if part is None:
+            if order:
+                raise ValueError(f"{module}, line {node.lineno}: this statement belongs to no part; name it in parts.py")
+            header_end = start = node.end_lineno
+            continue
+        if part in order and order[-1] != part:
+            raise ValueError(f"{module}: the pieces of part {part!r} must stand next to each other")
+        if part not in order:
+            order.append(part)
+        pieces[part] = pieces.get(part, "") + "".join(lines[start : node.end_lineno])
+        start = node.end_lineno
+    expected = [part.name for part in parts]
+    if order != expected:
+        raise ValueError(f"{module}: its parts are {order}, but parts.py expects {expected} in this order")
+    return normalize("".join(lines[:header_end])), {name: normalize(piece) for name, piece in pieces.items()}
+
+
+def split_student(text: str) -> tuple[str, dict[str, str]]:
+    """Cut a student's file at its ``# --- part: x ---`` lines into header and parts (the last of a name wins)."""
+    text = normalize(text)
+    marks = list(_MARK.finditer(text))
+    header = text[: marks[0].start()] if marks else text
+    ends = [mark.start() for mark in marks[1:]] + [len(text)]
+    found = {mark["name"]: normalize(text[mark.end() : end]) for mark, end in zip(marks, ends)}
+    return normalize(header), {name: piece for name, piece in found.items() if piece}
+
+
+def assemble(module: str, header: str, pieces: dict[str, str], *, marks: bool = True) -> str:
+    """Return a module's text from its header and parts, always in the reference's order.
+
+    Args:
+        module: the file's path below ``minisgl/``.
+        header: the provided top of the file.
+        pieces: part name -> source; parts that aren't there yet are left out, unknown ones ignored.
+        marks: whether to head each part with its comment line.
+    """
+    blocks = [normalize(header)]
+    for part in parts_of_module(module):
+        if pieces.get(part.name):
+            mark = f"# --- part: {part.name} ---\n" if marks else ""
+            blocks.append(mark + normalize(pieces[part.name]))
+    return "\n\n".join(block for block in blocks if block)
+
+
+def syntax_error_of(text: str) -> SyntaxError | None:
+    """Return the syntax error in a piece of source, or None (compiling runs nothing)."""
+    try:
+        compile(text, "<part>", "exec", dont_inherit=True)
+    except SyntaxError as error:
+        return error
+    except (ValueError, RecursionError, MemoryError) as error:
+        return SyntaxError(f"this can't be compiled: {error}")
+    return None
+
+
+def is_stub(text: str) -> bool:
+    """Tell whether a part is still the untouched stub: some function does nothing but raise NotImplementedError."""
+    try:
+        tree = ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
+    bodies = [
+        [item for item in node.body if not _is_docstring(item)]
+        for node in ast.walk(tree)
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
+    ]
+    stubs = [body for body in bodies if body and _raises_not_implemented(body[0])]
+    return bool(stubs) and len(stubs) == len([body for body in bodies if body])
+
+
+def missing_names(part: Part, text: str) -> list[str]:
+    """Return the names that a part should define and its source doesn't define at the top level."""
+    tree = ast.parse(text)
+    found = {name for node in tree.body for name in defined_names(node)}
+    return [name for name in part.names if name not in found]
+
+
+def _is_docstring(node: ast.stmt) -> bool:
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
+
+
+def _raises_not_implemented(node: ast.stmt) -> bool:
+    if not isinstance(node, ast.Raise) or node.exc is None:
+        return False
+    raised = node.exc.func if isinstance(node.exc, ast.Call) else node.exc
+    return isinstance(raised, ast.Name) and raised.id == "NotImplementedError"

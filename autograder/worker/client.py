@@ -1,0 +1,275 @@
+"""The trusted side of the worker: start it, give it a tree, ask, and get an ``Outcome`` whatever happens."""
+
+from __future__ import annotations
+
+import os
+import select
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from autograder import paths
+from autograder.worker import plain, sandbox
+from autograder.worker.limits import Limits
+
+START_S = 120.0
+GRACE_S = 20.0
+
+
+class WorkerError(RuntimeError):
+    """Report that the worker itself can't do its work: a fault of the grader, not of a student."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of one question.
+
+    Attributes:
+        status: ``answered``, ``error`` (the student's code raised), ``time_limit``, ``memory_limit``,
+            ``output_limit``, ``crashed`` or ``refused``.
+        value: the answer, plain data; only with ``answered``.
+        message: what happened, in words; empty with ``answered``.
+        error: with ``error``: ``type``, ``bases``, ``message`` and ``frames`` (in the student's tree only).
+        output: the beginning of what was printed.
+        cpu_s: processor seconds used.
+        wall_s: seconds from question to answer.
+        peak_kib: with ``measure``: how far resident memory rose above its start, as the kernel recorded it.
+        files: the tree's own files that were imported.
+    """
+
+    status: str
+    value: Any = None
+    message: str = ""
+    error: dict[str, Any] = field(default_factory=dict)
+    output: str = ""
+    cpu_s: float = 0.0
+    wall_s: float = 0.0
+    peak_kib: int = 0
+    files: tuple[str, ...] = ()
+
+
+class Worker:
+    """One zygote process and what is needed to talk to it. Use as a context manager, or call ``close``.
+
+    Args:
+        sandboxed: whether to run it inside bubblewrap.
+    """
+
+    def __init__(self, *, sandboxed: bool = False) -> None:
+        self.sandboxed = sandboxed
+        self.scratch = Path(tempfile.mkdtemp(prefix="minisgl-cases-"))
+        self._process: subprocess.Popen[bytes] | None = None
+        self._control: socket.socket | None = None
+        self._ready = False
+
+    def __enter__(self) -> Worker:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def start(self) -> None:
+        """Start the process without waiting for it to be warm."""
+        ours, theirs = socket.socketpair()
+        with theirs:
+            command = self._command(theirs.fileno())
+            self._process = subprocess.Popen(
+                command,
+                pass_fds=(theirs.fileno(),),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.PIPE,
+                env=sandbox.environment(str(paths.HOME)),
+                start_new_session=True,
+            )
+        self._control, self._ready = ours, False
+
+    def open(self, files: dict[str, str]) -> Tree:
+        """Lay out a tree of these graded modules (path below ``minisgl/`` -> text) beside the provided files."""
+        self._wait_ready()
+        assert self._control is not None
+        ours, theirs = socket.socketpair()
+        with theirs:
+            socket.send_fds(self._control, [b"F"], [theirs.fileno()])
+        plain.send(ours, {"files": files})
+        reply = plain.receive(ours)
+        if reply is None:
+            ours.close()
+            raise WorkerError("the worker couldn't lay out a tree" + self._last_words())
+        return Tree(self, ours)
+
+    def close(self) -> None:
+        """End the process and everything below it, and remove its files."""
+        if self._control is not None:
+            self._control.close()
+            self._control = None
+        if self._process is not None:
+            with suppress(ProcessLookupError):
+                os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.wait()
+            if self._process.stderr is not None:
+                self._process.stderr.close()
+            self._process = None
+        shutil.rmtree(self.scratch, ignore_errors=True)
+
+    def restart(self) -> None:
+        """Start afresh after the process was lost or had to be given up."""
+        scratch = self.scratch
+        self.scratch = Path(tempfile.mkdtemp(prefix="minisgl-none-"))
+        self.close()
+        self.scratch = scratch
+        self.start()
+
+    def inside(self, value: Any) -> Any:
+        """Translate paths below ``scratch`` in plain arguments to what they are called inside the sandbox."""
+        if isinstance(value, (str, Path)):
+            text = str(value)
+            if self.sandboxed and text.startswith(str(self.scratch)):
+                return sandbox.CASES + text.removeprefix(str(self.scratch))
+            return text
+        if isinstance(value, dict):
+            return {key: self.inside(item) for key, item in value.items()}
+        if isinstance(value, (list, tuple)):
+            return [self.inside(item) for item in value]
+        return value
+
+    def _command(self, fd: int) -> list[str]:
+        module = ["-P", "-m", "autograder.worker.zygote", str(fd)]
+        if self.sandboxed:
+            found = sandbox.problem()
+            if found:
+                raise WorkerError(found)
+            return [*sandbox.command(self.scratch), sys.executable, *module, "/provided", "/tmp", "1"]
+        provided = self.scratch / ".provided"
+        if not provided.exists():
+            (provided / "minisgl" / "models").mkdir(parents=True)
+            for entry in paths.provided_entries():
+                (provided / "minisgl" / entry).symlink_to(paths.reference_root() / entry)
+        return [sys.executable, *module, str(provided), str(self.scratch), "0"]
+
+    def _wait_ready(self) -> None:
+        if self._process is None or self._process.poll() is not None:
+            self.restart()
+        assert self._control is not None
+        if not self._ready:
+            readable, _, _ = select.select([self._control], [], [], START_S)
+            if not readable or self._control.recv(1) != b"R":
+                raise WorkerError("the worker didn't start" + self._last_words())
+            self._ready = True
+
+    def _last_words(self) -> str:
+        if self._process is None or self._process.stderr is None:
+            return ""
+        with suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        lines = self._process.stderr.read().decode("utf-8", "replace").strip().splitlines()
+        return ": " + " / ".join(lines[-6:]) if lines else ""
+
+
+class Tree:
+    """A tree inside the worker, ready to be asked."""
+
+    def __init__(self, worker: Worker, connection: socket.socket) -> None:
+        self._worker = worker
+        self._connection = connection
+
+    def ask(self, probe: str, args: dict[str, Any], limits: Limits, *, measure: bool = False) -> Outcome:
+        """Ask one question, as ``config.head_dim`` with plain arguments, and wait for what comes of it."""
+        request = {"probe": probe, "args": self._worker.inside(args), "limits": vars(limits), "measure": measure}
+        started = time.monotonic()
+        try:
+            plain.send(self._connection, request)
+            self._connection.settimeout(limits.wall_s + GRACE_S)
+            reply = plain.receive(self._connection)
+        except TimeoutError:
+            self._worker.restart()
+            return Outcome("time_limit", message=f"no answer after {time.monotonic() - started:.0f} s")
+        except OSError:
+            reply = None
+        if reply is None:
+            return Outcome("crashed", message="the process that ran the code was lost")
+        return read_reply(reply[0], reply[1], limits)
+
+    def close(self) -> None:
+        """Give the tree up."""
+        self._connection.close()
+
+
+def read_reply(header: dict[str, Any], blob: bytes, limits: Limits) -> Outcome:
+    """Turn a session's reply into an outcome; ``blob`` is what student code sent, and is trusted in nothing."""
+    facts: dict[str, Any] = {
+        "output": clean(header["output"], 2000),
+        "cpu_s": header["cpu_s"],
+        "wall_s": header["wall_s"],
+        "peak_kib": header["peak_kib"],
+    }
+    ended = header["ended"]
+    if ended == "answered":
+        return _read_answer(blob, facts)
+    if ended == "ended":
+        status, message = _how_it_ended(header["exit_status"], header["cpu_s"], limits)
+        return Outcome(status, message=message, **facts)
+    status = "refused" if ended == "process_limit" else ended
+    return Outcome(status, message=header["detail"], **facts)
+
+
+def _read_answer(blob: bytes, facts: dict[str, Any]) -> Outcome:
+    try:
+        header, tensors = plain.unframe(blob)
+        kind = header.get("kind")
+        if kind == "answer" and type(header.get("answer")) is str:
+            files = header.get("files")
+            files = tuple(clean(file, 80) for file in files if type(file) is str) if type(files) is list else ()
+            return Outcome("answered", plain.decode(header["answer"].encode(), tensors), files=files, **facts)
+        error = _checked_error(header.get("error"))
+    except (plain.NotPlain, UnicodeEncodeError) as error:
+        return Outcome("refused", message=clean(str(error), 400), **facts)
+    if kind == "memory":
+        return Outcome("memory_limit", message="more memory was asked for than is allowed", error=error, **facts)
+    message = error["message"] if error.get("not_plain") else f"{error['type']}: {error['message']}"
+    return Outcome("refused" if error.get("not_plain") else "error", message=message, error=error, **facts)
+
+
+def _checked_error(error: Any) -> dict[str, Any]:
+    if type(error) is not dict:
+        raise plain.NotPlain("the answer has no known kind")
+    frames = []
+    for item in error.get("frames") if type(error.get("frames")) is list else ():
+        if type(item) is dict and type(item.get("line")) is int:
+            words = {name: clean(str(item.get(name, "")), 200) for name in ("file", "function", "text")}
+            frames.append({**words, "line": item["line"]})
+    bases = error.get("bases")
+    return {
+        "type": clean(str(error.get("type", "")), 100),
+        "bases": [clean(base, 100) for base in bases if type(base) is str] if type(bases) is list else [],
+        "message": clean(str(error.get("message", "")), 4000),
+        "frames": frames[:20],
+        "not_plain": error.get("not_plain") is True,
+    }
+
+
+def _how_it_ended(exit_status: int, cpu_s: float, limits: Limits) -> tuple[str, str]:
+    if not os.WIFSIGNALED(exit_status):
+        code = os.waitstatus_to_exitcode(exit_status)
+        return "crashed", f"the process left early, with exit code {code}, without an answer"
+    number = os.WTERMSIG(exit_status)
+    name = signal.Signals(number).name if number in set(signal.Signals) else str(number)
+    if number == signal.SIGXCPU or (number == signal.SIGKILL and cpu_s >= limits.cpu_s - 0.5):
+        return "time_limit", f"more than {limits.cpu_s} s of processor time were used"
+    if number == signal.SIGXFSZ:
+        return "output_limit", f"a file grew over {limits.file_mib} MiB"
+    return "crashed", f"the process was killed by signal {name}"
+
+
+def clean(text: str, most: int) -> str:
+    """Return text that is safe to store and show: no control characters but line ends and tabs, limited in length."""
+    kept = "".join(char if char in "\n\t" or char.isprintable() else "\ufffd" for char in text[: most + 1])
+    return kept if len(text) <= most else kept[:most] + " …"

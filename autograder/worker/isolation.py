@@ -1,0 +1,92 @@
+"""Linux namespaces for the processes inside the sandbox, by system call: what bubblewrap can't do for each probe.
+
+A session of one tree gets its own process namespace, so that everything in it dies with its first process, and its
+own user namespace, which makes mounting possible without being root. A probe gets a mount namespace with an empty
+``/tmp`` and ``/dev/shm`` of limited size, the tree read-only, and no capabilities.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import sys
+from pathlib import Path
+
+_LIBC = ctypes.CDLL(None, use_errno=True)
+
+_CLONE_NEWNS, _CLONE_NEWIPC, _CLONE_NEWUSER, _CLONE_NEWPID = 0x00020000, 0x08000000, 0x10000000, 0x20000000
+_MS_RDONLY, _MS_NOSUID, _MS_NODEV, _MS_REMOUNT, _MS_BIND, _MS_REC, _MS_PRIVATE = 1, 2, 4, 32, 4096, 16384, 1 << 18
+_PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_SET_CHILD_SUBREAPER, _PR_SET_NO_NEW_PRIVS = 1, 4, 36, 38
+_CAPABILITY_VERSION_3 = 0x20080522
+
+
+def _call(result: int, what: str) -> None:
+    if result != 0:
+        number = ctypes.get_errno()
+        raise OSError(number, f"{what}: {os.strerror(number)}")
+
+
+def _prctl(*arguments: int) -> None:
+    if sys.platform == "linux":
+        _LIBC.prctl(*arguments)
+
+
+def set_dumpable(yes: bool) -> None:
+    """Say whether other processes of the same user may look into this one's memory."""
+    _prctl(_PR_SET_DUMPABLE, int(yes), 0, 0, 0)
+
+
+def die_with_parent() -> None:
+    """Have the kernel kill this process when its parent ends."""
+    _prctl(_PR_SET_PDEATHSIG, 9, 0, 0, 0)
+
+
+def adopt_orphans() -> None:
+    """Become the parent of every process below this one whose own parent ends."""
+    _prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def enter_session() -> None:
+    """Move into new user, mount and IPC namespaces; the next fork begins a new process namespace.
+
+    Raises:
+        OSError: this kernel or container doesn't allow it.
+    """
+    uid, gid = os.getuid(), os.getgid()
+    set_dumpable(True)  # else /proc/self/uid_map belongs to root
+    flags = _CLONE_NEWUSER | _CLONE_NEWNS | _CLONE_NEWPID | _CLONE_NEWIPC
+    _call(_LIBC.unshare(flags), "new namespaces")
+    Path("/proc/self/setgroups").write_text("deny")
+    Path("/proc/self/uid_map").write_text(f"1000 {uid} 1")
+    Path("/proc/self/gid_map").write_text(f"1000 {gid} 1")
+    set_dumpable(False)
+    _mount(None, "/", None, _MS_REC | _MS_PRIVATE, None)
+
+
+def mount_tmpfs(path: str, size_mib: int, num_files: int) -> None:
+    """Lay an empty tmpfs of limited size and number of files over a folder."""
+    options = f"size={size_mib}m,nr_inodes={num_files},mode=0777"
+    _mount("tmpfs", path, "tmpfs", _MS_NOSUID | _MS_NODEV, options)
+
+
+def enter_probe(tree: str, size_mib: int, num_files: int) -> None:
+    """Give the calling process its own empty ``/tmp`` and ``/dev/shm``, a read-only tree, and no capabilities."""
+    _call(_LIBC.unshare(_CLONE_NEWNS), "new mount namespace")
+    mount_tmpfs("/tmp", size_mib, num_files)
+    mount_tmpfs("/dev/shm", min(size_mib, 64), 64)
+    _mount(None, tree, None, _MS_REMOUNT | _MS_BIND | _MS_RDONLY | _MS_NOSUID | _MS_NODEV, None)
+    drop_capabilities()
+
+
+def drop_capabilities() -> None:
+    """Give up every capability for good."""
+    _prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+    header = (ctypes.c_uint32 * 2)(_CAPABILITY_VERSION_3, 0)
+    data = (ctypes.c_uint32 * 6)()
+    _call(_LIBC.capset(header, data), "dropping capabilities")
+
+
+def _mount(source: str | None, target: str, kind: str | None, flags: int, options: str | None) -> None:
+    as_bytes = [None if word is None else word.encode() for word in (source, target, kind, options)]
+    result = _LIBC.mount(as_bytes[0], as_bytes[1], as_bytes[2], ctypes.c_ulong(flags), as_bytes[3])
+    _call(result, f"mount on {target}")

@@ -1,0 +1,114 @@
+"""The process of one question: import the tree, ask, answer, end. The only place where student code runs."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+import tempfile
+import traceback
+from pathlib import Path
+from typing import Any
+
+from autograder.worker import isolation, plain
+from autograder.worker.limits import Limits, apply
+
+MAX_TEXT = 4000
+
+
+def run(request: dict[str, Any], tree: str, private: str, isolated: bool, answer_fd: int, output_fd: int, go_fd: int) -> None:
+    """Answer one question on ``answer_fd`` and leave; never returns.
+
+    Args:
+        request: ``probe``, ``args``, ``limits``, ``measure``.
+        tree: folder that holds ``minisgl/``.
+        private: an empty folder for the probe's files.
+        isolated: whether namespaces are there to shut the process in.
+        answer_fd: where one frame goes.
+        output_fd: where standard output and error go.
+        go_fd: a byte arrives here once the watcher has noted the memory in use (only with ``measure``).
+    """
+    try:
+        limits = Limits.from_plain(request["limits"])
+        _shut_in(tree, private, isolated, limits, output_fd, keep=(answer_fd, go_fd))
+        if request.get("measure"):
+            Path("/proc/self/clear_refs").write_text("5")  # the peak starts again from here
+            os.write(answer_fd, b"M")
+            os.read(go_fd, 1)
+        apply(limits)
+        header, blob = _answer(request, tree, limits)
+        _write_all(answer_fd, plain.frame(header, blob))
+    finally:
+        os._exit(0)
+
+
+def _shut_in(tree: str, private: str, isolated: bool, limits: Limits, output_fd: int, keep: tuple[int, ...]) -> None:
+    null = os.open(os.devnull, os.O_RDONLY)
+    for source, target in ((null, 0), (output_fd, 1), (output_fd, 2)):
+        os.dup2(source, target)
+    kept = sorted(fd for fd in keep if fd > 2)
+    for low, high in zip([3, *[fd + 1 for fd in kept]], [*kept, 4096]):
+        os.closerange(low, high)
+    if isolated:
+        isolation.enter_probe(tree, limits.file_mib, limits.files)
+    isolation.set_dumpable(True)
+    os.chdir(private)
+    os.environ.clear()
+    os.environ.update(
+        PATH="/usr/bin:/bin", HOME=private, TMPDIR=private, LANG="C.UTF-8", OMP_NUM_THREADS="1", HF_HUB_OFFLINE="1"
+    )
+    tempfile.tempdir = private
+    sys.argv = ["probe"]
+    sys.path.insert(0, tree)
+    if "minisgl" in sys.modules:  # imported before the fork, with its light provided modules
+        sys.modules["minisgl"].__path__ = [os.path.join(tree, "minisgl")]
+
+
+def _answer(request: dict[str, Any], tree: str, limits: Limits) -> tuple[dict[str, Any], bytes]:
+    module, _, name = request["probe"].rpartition(".")
+    question = getattr(importlib.import_module(f"autograder.probes.{module}"), name)
+    try:
+        value = question(**request["args"])
+        text, blob = plain.encode(value, limits.answer_mib << 20)
+    except plain.NotPlain as error:
+        return {"kind": "error", "error": _described(error, tree) | {"not_plain": True}}, b""
+    except MemoryError as error:
+        return {"kind": "memory", "error": _described(error, tree)}, b""
+    except BaseException as error:  # also SystemExit and KeyboardInterrupt, which student code may raise
+        kind = "memory" if "can't allocate memory" in str(error) else "error"
+        return {"kind": kind, "error": _described(error, tree)}, b""
+    return {"kind": "answer", "files": _loaded_files(tree), "answer": text.decode()}, blob
+
+
+def _described(error: BaseException, tree: str) -> dict[str, Any]:
+    try:
+        message = str(error)[:MAX_TEXT]
+    except BaseException as second:
+        message = f"(an exception whose text can't be read: {type(second).__name__})"
+    frames = []
+    for item in traceback.extract_tb(error.__traceback__):
+        if item.filename.startswith(tree):
+            where = os.path.relpath(item.filename, os.path.join(tree, "minisgl"))
+            frames.append({"file": where, "line": item.lineno or 0, "function": item.name, "text": (item.line or "")[:200]})
+    if isinstance(error, SyntaxError) and str(error.filename).startswith(tree):
+        where = os.path.relpath(str(error.filename), os.path.join(tree, "minisgl"))
+        frames.append({"file": where, "line": error.lineno or 0, "function": "", "text": (error.text or "")[:200]})
+    return {
+        "type": type(error).__name__,
+        "bases": [base.__name__ for base in type(error).__mro__],
+        "message": message,
+        "frames": frames[-12:],
+    }
+
+
+def _loaded_files(tree: str) -> list[str]:
+    """Return which of the tree's own files were imported, as paths below ``minisgl/``."""
+    root = os.path.join(tree, "minisgl") + os.sep
+    files = [getattr(module, "__file__", None) for name, module in list(sys.modules.items()) if name.startswith("minisgl")]
+    return sorted(file.removeprefix(root) for file in files if isinstance(file, str) and file.startswith(root))
+
+
+def _write_all(fd: int, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[os.write(fd, view) :]

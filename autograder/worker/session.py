@@ -1,0 +1,242 @@
+"""The keeper of one tree: lays out its files, forks a probe for each question, watches it, passes its answer on.
+
+It runs no student code. Inside the sandbox it is the first process of its own process namespace.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import shutil
+import signal
+import socket
+import tempfile
+import time
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from autograder.worker import isolation, plain, probe
+from autograder.worker.limits import Limits, descendants, status_kib, usage
+
+TICK_S = 0.02
+
+
+def build_tree(root: Path, provided: Path, files: dict[str, str]) -> None:
+    """Lay out ``root/minisgl``: the given files, and links to the provided ones.
+
+    Args:
+        root: an empty folder.
+        provided: folder with the provided files (its ``minisgl`` holds no graded module).
+        files: text of each graded module, by path below ``minisgl/``; a missing one stays missing.
+    """
+    package = root / "minisgl"
+    (package / "models").mkdir(parents=True)
+    for source in sorted((provided / "minisgl").iterdir()):
+        if source.name not in ("models", "__pycache__"):
+            (package / source.name).symlink_to(source)
+    for source in sorted((provided / "minisgl" / "models").iterdir()):
+        if source.name != "__pycache__":
+            (package / "models" / source.name).symlink_to(source)
+    for path, text in files.items():
+        (package / path).write_text(text, encoding="utf-8", newline="\n")
+
+
+@dataclass
+class Watched:
+    """What came out of one probe."""
+
+    received: bytearray = field(default_factory=bytearray)
+    output: bytearray = field(default_factory=bytearray)
+    stopped: str = ""
+    detail: str = ""
+    exit_status: int = 0
+    cpu_s: float = 0.0
+    peak_kib: int = 0
+    start_kib: int = 0
+
+
+def _read_rest(fd: int, received: bytearray, most: int) -> None:
+    """Read what a pipe still holds, without waiting for whoever keeps its other end open."""
+    os.set_blocking(fd, False)
+    with suppress(BlockingIOError):
+        while len(received) <= most and (part := os.read(fd, 1 << 16)):
+            received += part
+
+
+class Session:
+    """Answer the questions about one tree that arrive on a socket, until it closes."""
+
+    def __init__(self, connection: socket.socket, provided: Path, isolated: bool, scratch: str) -> None:
+        self.connection = connection
+        self.provided = provided
+        self.isolated = isolated
+        self.scratch = scratch
+        self.outer_pid = (0, 0)
+
+    def serve(self) -> None:
+        """Run until the other side closes the connection."""
+        first = plain.receive(self.connection)
+        if first is None:
+            return
+        if self.isolated:
+            isolation.mount_tmpfs("/session", 16, 400)
+            self.tree = "/session"
+        else:
+            self.tree = tempfile.mkdtemp(prefix="tree-", dir=self.scratch)
+            isolation.adopt_orphans()
+        try:
+            build_tree(Path(self.tree), self.provided, first[0]["files"])
+            plain.send(self.connection, {"ready": True})
+            while (request := plain.receive(self.connection)) is not None:
+                self._ask(request[0])
+        finally:
+            if not self.isolated:
+                shutil.rmtree(self.tree, ignore_errors=True)
+
+    def _ask(self, request: dict[str, Any]) -> None:
+        limits = Limits.from_plain(request["limits"])
+        private = "/tmp" if self.isolated else tempfile.mkdtemp(prefix="probe-", dir=self.scratch)
+        started = time.monotonic()
+        answer_in, answer_out = os.pipe()
+        output_in, output_out = os.pipe()
+        go_in, go_out = os.pipe()
+        pid = os.fork()
+        if pid == 0:
+            probe.run(request, self.tree, private, self.isolated, answer_out, output_out, go_in)
+        for fd in (answer_out, output_out, go_in):
+            os.close(fd)
+        watched = Watched()
+        try:
+            self._watch(pid, answer_in, output_in, go_out, limits, bool(request.get("measure")), watched)
+        finally:
+            self._end(pid, watched)
+            _read_rest(output_in, watched.output, limits.output_kib << 10)
+            for fd in (answer_in, output_in, go_out):
+                os.close(fd)
+            if not self.isolated:
+                shutil.rmtree(private, ignore_errors=True)
+        self._reply(watched, limits, time.monotonic() - started)
+
+    def _watch(
+        self, pid: int, answer_in: int, output_in: int, go_out: int, limits: Limits, measure: bool, watched: Watched
+    ) -> None:
+        deadline = time.monotonic() + limits.wall_s
+        poller = select.poll()
+        for fd in (answer_in, output_in, self.connection.fileno()):
+            poller.register(fd, select.POLLIN | select.POLLHUP)
+        own = status_kib("self", "RssAnon")["RssAnon"]
+        mark_pending = measure
+        while not watched.stopped:
+            for fd, _ in poller.poll(TICK_S * 1000):
+                if fd == self.connection.fileno():
+                    watched.stopped = "abandoned"
+                elif fd == answer_in:
+                    part = os.read(fd, 1 << 20)
+                    if mark_pending and part:
+                        watched.start_kib = status_kib(self._outer_pid(pid), "VmRSS")["VmRSS"]
+                        os.write(go_out, b"G")
+                        part, mark_pending = part[1:], False
+                    elif not part:
+                        poller.unregister(fd)
+                    watched.received += part
+                elif (part := os.read(fd, 1 << 16)) == b"":
+                    poller.unregister(fd)
+                else:
+                    watched.output += part
+            self._judge_progress(pid, answer_in, limits, watched, deadline, own)
+        if measure:
+            watched.peak_kib = status_kib(self._outer_pid(pid), "VmHWM")["VmHWM"] - watched.start_kib
+
+    def _judge_progress(
+        self, pid: int, answer_in: int, limits: Limits, watched: Watched, deadline: float, own_kib: int
+    ) -> None:
+        size = plain.frame_size(watched.received)
+        if size is not None and size > limits.answer_mib * 4 << 20:
+            watched.stopped, watched.detail = "output_limit", f"the answer is larger than {limits.answer_mib} MiB"
+        elif size is not None and len(watched.received) >= size:
+            watched.stopped = "answered"
+        elif len(watched.output) > limits.output_kib << 10:
+            watched.stopped, watched.detail = "output_limit", f"more than {limits.output_kib} KiB were printed"
+        elif time.monotonic() > deadline:
+            watched.stopped, watched.detail = "time_limit", f"no answer after {limits.wall_s:g} s"
+        elif os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None:
+            watched.stopped = "ended"
+            _read_rest(answer_in, watched.received, limits.answer_mib * 4 << 20)
+        else:
+            self._judge_usage(pid, limits, watched, own_kib)
+
+    def _judge_usage(self, pid: int, limits: Limits, watched: Watched, own_kib: int) -> None:
+        pids = [self._outer_pid(pid), *descendants(self._outer_pid(pid))]
+        sizes, num_threads = usage(pids[:500])
+        if len(pids) > limits.processes + 1 or num_threads > limits.processes + len(pids):
+            watched.stopped = "process_limit"
+            watched.detail = f"more than {limits.processes} processes or threads were started"
+        elif sum(max(0, size - own_kib) for size in sizes) > limits.memory_mib << 10:
+            watched.stopped = "memory_limit"
+            watched.detail = f"more than {limits.memory_mib} MiB were in use"
+
+    def _outer_pid(self, pid: int) -> int:
+        """Return the id by which ``/proc`` (mounted outside this namespace) knows a child."""
+        if not self.isolated:
+            return pid
+        if self.outer_pid[0] != pid:
+            self.outer_pid = (pid, self._find_outer_pid(pid))
+        return self.outer_pid[1]
+
+    def _find_outer_pid(self, pid: int) -> int:
+        for number in descendants("self"):
+            with suppress(OSError):
+                for line in Path(f"/proc/{number}/status").read_text().splitlines():
+                    if line.startswith("NSpid:") and line.split()[-1] == str(pid):
+                        return number
+        return 0
+
+    def _end(self, pid: int, watched: Watched) -> None:
+        """Kill the probe and everything that it left behind, and note how it ended."""
+        if watched.stopped == "ended":
+            self._reap(pid, watched)
+        else:
+            os.kill(pid, signal.SIGKILL)
+        if self.isolated:
+            with suppress(ProcessLookupError):
+                os.kill(-1, signal.SIGKILL)
+        else:
+            while children := descendants("self"):
+                for child in children:
+                    with suppress(OSError):
+                        os.kill(child, signal.SIGKILL)
+                self._reap_all(pid, watched, block=False)
+        self._reap_all(pid, watched, block=True)
+
+    def _reap(self, pid: int, watched: Watched) -> None:
+        with suppress(ChildProcessError):
+            _, watched.exit_status, used = os.wait4(pid, 0)
+            watched.cpu_s = used.ru_utime + used.ru_stime
+
+    def _reap_all(self, pid: int, watched: Watched, *, block: bool) -> None:
+        with suppress(ChildProcessError):
+            while True:
+                found, status, used = os.wait4(-1, 0 if block else os.WNOHANG)
+                if found == 0:
+                    return
+                if found == pid:
+                    watched.exit_status, watched.cpu_s = status, used.ru_utime + used.ru_stime
+
+    def _reply(self, watched: Watched, limits: Limits, wall_s: float) -> None:
+        size = plain.frame_size(watched.received)
+        complete = size is not None and len(watched.received) >= size
+        header: dict[str, Any] = {
+            "ended": "answered" if complete and watched.stopped in ("answered", "ended") else watched.stopped,
+            "detail": watched.detail,
+            "exit_status": watched.exit_status,
+            "cpu_s": watched.cpu_s,
+            "wall_s": wall_s,
+            "peak_kib": watched.peak_kib,
+            "output": bytes(watched.output[:2000]).decode("utf-8", "replace"),
+            "output_bytes": len(watched.output),
+        }
+        if watched.stopped == "abandoned":
+            return
+        plain.send(self.connection, header, bytes(watched.received[:size]) if complete else b"")
