@@ -1,6 +1,6 @@
 """The files behind a model: open a checkpoint folder, read slices of its tensors, make checkpoints of any shape.
 
-The maker isn't imported here: it is a tool beside the loader (``from minisgl.checkpoint.maker import make_checkpoint``).
+The maker isn't imported here, being a tool beside the loader: ``from minisgl.checkpoint.maker import make_checkpoint``.
 """
 
 from minisgl.checkpoint.files import Checkpoint, StoredTensor, open_checkpoint

@@ -115,7 +115,7 @@ def _read_runs(descriptor: int, box: SourceBox, out: np.ndarray) -> None:
     begins = np.array([box.span[0]])
     for length, stride in zip(box.lengths[:inner], box.strides[:inner], strict=True):
         begins = (begins[:, None] + np.arange(length) * stride).reshape(-1)
-    memory = memoryview(out.reshape(-1).view(np.uint8))
+    memory = out.reshape(-1).view(np.uint8).data
     for run, begin in enumerate(begins.tolist()):
         _read_run(descriptor, box, memory[run * run_bytes : (run + 1) * run_bytes], begin)
 

@@ -111,8 +111,11 @@ def _mlp(name: str, hidden_size: int, intermediate_size: int, has_bias: bool) ->
 def _is_sparse(hf_config: Mapping[str, object], layer: int) -> bool:
     if architecture_of(hf_config) != "Qwen3MoeForCausalLM":
         return False
+    mlp_only_layers = hf_config.get("mlp_only_layers") or []
+    if not isinstance(mlp_only_layers, list):
+        raise ConfigError(f"mlp_only_layers is {mlp_only_layers!r}: expected a list of layers. Correct the config.")
     step = _size(hf_config, "decoder_sparse_step") if hf_config.get("decoder_sparse_step") is not None else 1
-    return layer not in (hf_config.get("mlp_only_layers") or []) and (layer + 1) % step == 0
+    return layer not in mlp_only_layers and (layer + 1) % step == 0
 
 
 def _size(hf_config: Mapping[str, object], name: str) -> int:

@@ -10,6 +10,7 @@ import json
 import shutil
 import sys
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 
 import torch
@@ -111,27 +112,28 @@ def tensor_values(
 
 def _write_file(file: Path, entries: list[Entry], values: ModelValues | None) -> None:
     header: dict[str, object] = {"__metadata__": {"format": "pt"}}
-    position = 0
+    begins, position = [], 0
     for entry in entries:
-        offsets = [position, position + entry.num_bytes]
+        begins.append(position)
+        position += entry.num_bytes
+        offsets = [begins[-1], position]
         header[entry.key] = {"dtype": entry.dtype_name, "shape": list(entry.shape), "data_offsets": offsets}
-        position = offsets[1]
     text = json.dumps(header, separators=(",", ":")).encode()
     text += b" " * (-len(text) % 8)
     with open(file, "xb") as opened:
         opened.write(len(text).to_bytes(8, "little") + text)
         data_start = opened.tell()
-        for entry in entries if values else ():
-            opened.seek(data_start + header[entry.key]["data_offsets"][0])  # type: ignore[index]
-            for part in entry.parts:
-                for chunk in values.chunks(part):
+        if values is not None:
+            for entry, begin in zip(entries, begins, strict=True):
+                opened.seek(data_start + begin)
+                for chunk in chain.from_iterable(values.chunks(part) for part in entry.parts):
                     opened.write(_as_bytes(chunk, entry.dtype_name))
         opened.truncate(data_start + position)
 
 
 def _as_bytes(chunk: torch.Tensor, dtype_name: str) -> memoryview:
     dtype = next(getattr(torch, name) for name, stored in _DTYPE_NAMES.items() if stored == dtype_name)
-    return memoryview(chunk.to(dtype).view(torch.uint8).numpy())
+    return chunk.to(dtype).view(torch.uint8).numpy().data
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

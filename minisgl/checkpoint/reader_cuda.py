@@ -1,0 +1,224 @@
+"""Fill parameters on a CUDA device: reader threads fill pinned buffers, and copies run beside the reading.
+
+One reading thread is slower than the bus, and a copy from pageable memory waits for the CPU. So a few threads read,
+each into two pinned buffers of its own in turn: while one buffer's copy is under way, the other is filled. No buffer is
+shared, so only the counts need a lock.
+"""
+
+import queue
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable
+from concurrent.futures import CancelledError
+from dataclasses import dataclass
+from typing import Protocol
+
+import torch
+
+from minisgl.checkpoint._read import OpenFiles, as_numpy, read_box
+from minisgl.checkpoint._slices import Piece, SourceBox, box_and_view, cut
+from minisgl.checkpoint.reader import Filled, Reader
+
+_NUM_THREADS = 16
+_BUFFER_BYTES = 8 * 1024 * 1024
+_LOOKAHEAD = 16
+
+
+class Copies(Protocol):
+    """What the reader needs of a device; the tests bring one that runs on the CPU."""
+
+    def pinned_buffer(self, num_bytes: int) -> tuple[torch.Tensor, Callable[[], None]]:
+        """Return page-locked memory, uint8 [num_bytes], and the call that gives it back."""
+
+    def ready(self) -> object:
+        """Mark the work that the caller's stream has been given; copies must come after it."""
+
+    def start(self, source: torch.Tensor, target: torch.Tensor, after: object) -> Callable[[], None]:
+        """Start a copy of equal shapes; return the call that waits until it is done."""
+
+
+class CudaCopies:
+    """Copy on a stream of each thread's own, from memory that is page-locked for as long as the reader is open.
+
+    ``torch.empty(pin_memory=True)`` would keep the memory locked in a cache after the load.
+    """
+
+    def __init__(self, device: torch.device) -> None:
+        self._device = device
+        self._local = threading.local()
+
+    def pinned_buffer(self, num_bytes: int) -> tuple[torch.Tensor, Callable[[], None]]:
+        """Return page-locked memory, uint8 [num_bytes], and the call that gives it back."""
+        buffer = torch.empty(num_bytes, dtype=torch.uint8)
+        runtime = torch.cuda.cudart()
+        with torch.cuda.device(self._device):
+            torch.cuda.check_error(runtime.cudaHostRegister(buffer.data_ptr(), num_bytes, 0))
+        return buffer, lambda: torch.cuda.check_error(runtime.cudaHostUnregister(buffer.data_ptr()))
+
+    def ready(self) -> torch.cuda.Event:
+        """Mark the work that the caller's stream has been given."""
+        return torch.cuda.current_stream(self._device).record_event()
+
+    def start(self, source: torch.Tensor, target: torch.Tensor, after: object) -> Callable[[], None]:
+        """Start a copy on this thread's stream; return the call that waits until it is done."""
+        if not hasattr(self._local, "stream"):
+            self._local.stream = torch.cuda.Stream(self._device)
+        stream: torch.cuda.Stream = self._local.stream
+        # The allocator may have given the target memory that the caller's stream is still reading.
+        stream.wait_event(after)  # type: ignore[arg-type]
+        with torch.cuda.stream(stream):
+            target.copy_(source, non_blocking=True)
+        return stream.record_event().synchronize
+
+
+class _Job:
+    """One parameter on its way: counts its parts down and keeps the first error."""
+
+    def __init__(self, num_parts: int, after: object) -> None:
+        self.after = after
+        self.error: BaseException | None = None
+        self._num_left = num_parts
+        self._lock = threading.Lock()
+        self._done = threading.Event()
+        if num_parts == 0:
+            self._done.set()
+
+    def part_done(self, error: BaseException | None = None) -> None:
+        """Count one part as done, or the whole parameter as failed."""
+        with self._lock:
+            self.error = self.error or error
+            self._num_left -= 1
+            if self._num_left == 0 or error is not None:
+                self._done.set()
+
+    def wait(self) -> None:
+        """Return when all the data is in the parameter (see ``Filled.wait``)."""
+        self._done.wait()
+        if self.error is not None:
+            raise self.error
+
+
+@dataclass(frozen=True)
+class _Part:
+    """One part of a parameter, small enough for a buffer: what to read, and the contiguous place it goes to."""
+
+    job: _Job
+    box: SourceBox
+    target: torch.Tensor
+
+
+class CudaReader(Reader):
+    """Read with several threads ahead of the caller, through a few reused pinned buffers.
+
+    Args:
+        device: The CUDA device.
+        copies: How to copy to the device; given by tests only.
+        num_threads: Reader threads; each owns two buffers.
+        buffer_bytes: Size of a buffer.
+    """
+
+    lookahead = _LOOKAHEAD
+
+    def __init__(
+        self,
+        device: torch.device,
+        copies: Copies | None = None,
+        num_threads: int = _NUM_THREADS,
+        buffer_bytes: int = _BUFFER_BYTES,
+    ) -> None:
+        self._copies = copies if copies is not None else CudaCopies(device)
+        self._buffer_bytes = buffer_bytes
+        self._parts: queue.SimpleQueue[_Part | None] = queue.SimpleQueue()
+        self._closing = False
+        self._lock = threading.Lock()
+        names = [f"weight-reader-{number}" for number in range(num_threads)]
+        self._threads = [threading.Thread(target=self._work, name=name, daemon=True) for name in names]
+        for thread in self._threads:
+            thread.start()
+
+    def fill(self, tensor: torch.Tensor, pieces: Iterable[Piece]) -> Filled:
+        """Hand a parameter's parts to the threads and return at once (see ``Reader.fill``)."""
+        if self._closing:
+            raise RuntimeError("the reader is closed")
+        boxes = [box_and_view(tensor, piece) for piece in pieces]
+        parts = [part for box, view in boxes for part in cut(box, view, self._buffer_bytes)]
+        job = _Job(len(parts), self._copies.ready())
+        for box, target in parts:
+            self._parts.put(_Part(job, box, target))
+        return job
+
+    def close(self) -> None:
+        """Drop what hasn't been started, let the copies under way end, and give threads and buffers back."""
+        self._closing = True
+        for _ in self._threads:
+            self._parts.put(None)
+        for thread in self._threads:
+            thread.join()
+        self._threads = []
+
+    def _work(self) -> None:
+        """Run one thread: fill one buffer while the other one's copy is under way."""
+        files = OpenFiles()
+        buffers: deque[_Buffer] = deque()
+        try:
+            while (part := self._next_part(buffers)) is not None:
+                try:
+                    if self._closing:
+                        raise CancelledError("the reader was closed")
+                    if part.job.error is None:
+                        self._start(part, files, buffers)
+                except BaseException as error:  # whatever it is, the caller's thread must hear of it
+                    part.job.part_done(error)
+        finally:
+            for buffer in buffers:
+                buffer.finish()
+                buffer.give_back()
+            files.close()
+
+    def _next_part(self, buffers: Iterable["_Buffer"]) -> _Part | None:
+        """Take the next part; before waiting for one, report the copies under way, for somebody may wait for them."""
+        try:
+            return self._parts.get_nowait()
+        except queue.Empty:
+            for buffer in buffers:
+                buffer.finish()
+            return self._parts.get()
+
+    def _start(self, part: _Part, files: OpenFiles, buffers: "deque[_Buffer]") -> None:
+        """Read a part into a free buffer and start its copy to the device."""
+        if len(buffers) < 2:  # made when needed: page-locking takes time, and a small load needs few
+            buffers.appendleft(_Buffer(*self._copies.pinned_buffer(self._buffer_bytes)))
+        buffer = buffers[0]
+        buffers.rotate(1)
+        buffer.finish()
+        source = buffer.memory[: part.box.num_bytes].view(part.target.dtype).view(part.box.lengths)
+        read_box(files, part.box, as_numpy(source))
+        buffer.keep(part, self._copies.start(source, part.target, part.job.after))
+        with self._lock:
+            self.bytes_read += part.box.num_bytes
+
+
+class _Buffer:
+    """One thread's piece of pinned memory, and the copy out of it that may be under way."""
+
+    def __init__(self, memory: torch.Tensor, give_back: Callable[[], None]) -> None:
+        self.memory = memory
+        self.give_back = give_back
+        self._part: _Part | None = None
+        self._wait: Callable[[], None] = lambda: None
+
+    def keep(self, part: _Part, wait: Callable[[], None]) -> None:
+        """Remember the copy under way; the part keeps its target's memory alive until then."""
+        self._part, self._wait = part, wait
+
+    def finish(self) -> None:
+        """Wait for the copy under way, if any, and report it."""
+        part, self._part = self._part, None
+        if part is None:
+            return
+        try:
+            self._wait()
+        except BaseException as error:
+            part.job.part_done(error)
+        else:
+            part.job.part_done()
