@@ -1,7 +1,7 @@
 """Published configs of real models, as their ``config.json`` has them: what checks and chapters calculate with.
 
-Each is complete enough to be read by transformers and by the engine. ``config(NAME, field=value)`` gives a changed copy;
-``ABSENT`` takes a field out.
+Each is complete enough to be read by transformers and by the engine. ``config(NAME, field=value)`` gives a changed
+copy; ``ABSENT`` takes a field out.
 """
 
 from __future__ import annotations

@@ -173,7 +173,7 @@ def fill_expected_outputs(notebook: NotebookNode) -> None:
         if not text:
             raise ValueError(f"no printing cell tagged {EXPECTED_TAG!r} follows the text {cell.source[:60]!r}")
         folded = f"<details><summary>Expected output</summary>\n<pre>{html.escape(text)}</pre>\n</details>"
-        cell.source = EXPECTED.sub(lambda _: folded, cell.source)
+        cell.source = EXPECTED.sub(folded.replace("\\", r"\\"), cell.source)
 
 
 def plain_output(cell: NotebookNode) -> str:
