@@ -111,14 +111,14 @@ _DECODER = (
 _WEIGHT = _rows(
     "03_weight",
     "models/weight.py",
-    ("shard", ("shard_slice", "shard_tensor"), 4, 4, 5, 30),
+    ("shard_slice", ("shard_slice",), 4, 4, 5, 25),
+    ("shard_tensor", ("shard_tensor",), 2, 3, 4, 10, ("weight.shard_slice",)),
     ("parts", ("parts_of",), 3, 3, 5, 20),
-    ("experts", ("unpack_experts",), 3, 4, 3, 20),
-    ("stored", ("stored_tensors",), 2, 2, 4, 15, ("weight.experts",)),
     ("complete", ("check_complete",), 3, 3, 4, 20),
-    ("plan", ("ParameterPlan", "plan_load"), 4, 5, 5, 30, ("weight.shard", "weight.parts", "weight.complete")),
+    ("plan", ("ParameterPlan", "plan_load"), 4, 5, 5, 30, ("weight.shard_slice", "weight.parts", "weight.complete")),
     ("start", ("start_parameter",), 2, 3, 4, 15, ("weight.plan",)),
-    ("load", ("load_weight",), 4, 4, 5, 25, ("weight.stored", "weight.plan", "weight.start")),
+    ("finish", ("finish_parameter",), 1, 2, 3, 10),
+    ("load", ("load_weight",), 4, 4, 5, 25, ("weight.plan", "weight.start", "weight.finish")),
     (TOGETHER, (), 2, 1, 3, 5),
 )
 

@@ -1,0 +1,89 @@
+"""Which text goes into the tree that a part is judged in.
+
+For one part: the student's version of that part, everything else the reference's, so that one mistake costs one
+part. For a "together" part: all that the student wrote. Where the reference isn't here (a student kit), everything is
+the student's own, and a part whose prerequisites aren't written says so.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from autograder import paths, reference
+from autograder.parts import BY_ID, GRADED_MODULES, Part, parts_of_chapter, parts_of_module
+from autograder.sources import assemble, is_stub, syntax_error_of
+
+
+@dataclass
+class Work:
+    """A student's parts, lifted from a workspace, a notebook or a tree.
+
+    Attributes:
+        pieces: part id -> source text.
+        helped: ids of parts that were taken from the reference by ``use_reference``.
+        problems: part id -> why its text can't be used.
+    """
+
+    pieces: dict[str, str] = field(default_factory=dict)
+    helped: set[str] = field(default_factory=set)
+    problems: dict[str, str] = field(default_factory=dict)
+
+
+def state_of(work: Work, part: Part) -> str:
+    """Return why a part can't be judged yet, in words; empty when it can."""
+    if part.together:
+        missing = [other.id for other in parts_of_chapter(part.chapter) if not other.together and not_ready(work, other)]
+        return f"write {', '.join(missing)} first" if missing else ""
+    return not_ready(work, part)
+
+
+def not_ready(work: Work, part: Part) -> str:
+    """Return why a part's own text can't be judged; empty when it can."""
+    piece = work.pieces.get(part.id, "")
+    if part.id in work.problems:
+        return work.problems[part.id]
+    if not piece:
+        return "not written yet"
+    if is_stub(piece):
+        return "not written yet: it still raises NotImplementedError"
+    return ""
+
+
+def prerequisites(part: Part) -> list[Part]:
+    """Return the parts that a part needs, directly or through others, in the order in which they are written."""
+    seen: set[str] = set()
+    queue = [*part.depends]
+    while queue:
+        name = queue.pop()
+        if name not in seen:
+            seen.add(name)
+            queue += BY_ID[name].depends
+    return [BY_ID[name] for name in BY_ID if name in seen]
+
+
+def missing_prerequisites(work: Work, part: Part) -> list[str]:
+    """Return the ids of the parts that must be written first because no reference stands in for them."""
+    return [other.id for other in prerequisites(part) if not reference.has(other) and not_ready(work, other)]
+
+
+def tree_for(work: Work, part: Part) -> dict[str, str]:
+    """Return the text of each graded module of the tree that a part is judged in."""
+    whole = paths.has_reference()
+    files = {}
+    for module in GRADED_MODULES:
+        mine = _usable(work, module)
+        if part.together or not whole:
+            chosen = {**(reference.pieces(module) if whole else {}), **mine}
+        elif module != part.module:
+            files[module] = reference.text(module)
+            continue
+        else:
+            chosen = {**reference.pieces(module), part.name: work.pieces[part.id]}
+        files[module] = assemble(module, reference.header(module), chosen)
+    return files
+
+
+def _usable(work: Work, module: str) -> dict[str, str]:
+    """Return the student's parts of a module that can be compiled: one broken part mustn't hide the others."""
+    found = {part.name: work.pieces.get(part.id, "") for part in parts_of_module(module)}
+    return {name: text for name, text in found.items() if text and syntax_error_of(text) is None}
