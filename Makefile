@@ -18,6 +18,8 @@ LAB_ARGS ?=
 TEST_ARGS ?=
 # What depends on how transformers reads a config and computes a model.
 TRANSFORMERS4_TESTS = $(wildcard tests/configs) $(wildcard tests/engine/test_*parity*.py) $(wildcard tests/engine/test_*config*.py)
+# JupyterLab's own question about news would stand before the first chapter.
+LAB_SETTINGS = $(VENV)/share/jupyter/lab/settings/overrides.json
 FIRST_CHAPTER = $(firstword $(sort $(wildcard notebooks/*/*.ipynb)))
 
 # One thread a process: several test processes share the cores.
@@ -43,11 +45,15 @@ $(VENV)/.setup-done $(VENV4)/.setup-done:
 	@set -eu; folder=$(@D); python=$$(scripts/find_python.sh $(PYTHON)); \
 	$$folder/bin/python -c '' 2>/dev/null || { echo "Making $$folder/ with $$python"; "$$python" -m venv --clear $$folder; }; \
 	echo "Installing $$(grep -c == $<) pinned packages into $$folder/ (one to two GB, some minutes on a first run)"; \
-	$$folder/bin/python -m pip install --quiet --requirement $<; \
-	$$folder/bin/python -m pip install --quiet --no-deps --no-build-isolation --editable .; \
+	quiet=-qq; [ ! -t 1 ] || quiet=; \
+	$$folder/bin/python -m pip install $$quiet --requirement $<; \
+	$$folder/bin/python -m pip install $$quiet --no-deps --no-build-isolation --editable .; \
 	touch $@; echo "$$folder/ is ready"
 
-lab: setup
+$(LAB_SETTINGS): scripts/lab_settings.json | setup
+	@mkdir -p $(@D) && cp $< $@
+
+lab: setup $(LAB_SETTINGS)
 	@$(BIN)/python -m minisgl fetch || { \
 	  echo "WARNING: the course's small model could not be fetched (see above). Chapters work without it;"; \
 	  echo "         cells that let a real model talk will say so. Try again later: $(BIN)/python -m minisgl fetch"; } >&2

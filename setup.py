@@ -21,10 +21,6 @@ if CHECKS.is_dir():
 setup(
     packages=packages,
     package_dir=package_dir,
-    # Every file that belongs to a package goes with it: model data, templates, py.typed.
-    package_data={
-        "*": ["py.typed", "*.json", "*.txt", "*.md", "*.html", "*.css", "*.js", "*.toml"],
-        "minisgl": ["tiny_models/**/*"],
-        "autograder.checks": ["**/*"],
-    },
+    # Every file in a package's folder goes with it: model data, hints, templates, py.typed.
+    package_data={"*": ["*"], "minisgl": ["tiny_models/**/*"], "autograder.checks": ["**/*"]},
 )

@@ -10,7 +10,6 @@ import os
 import platform
 import re
 import shutil
-import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
@@ -116,36 +115,19 @@ def check_chromium(role: str) -> Iterator[Finding]:
                   "sudo apt-get install chromium (macOS: brew install --cask chromium)", needed=role == "developer")
 
 
-def try_bubblewrap(path: str) -> str:
-    """Run a trivial program in a sandbox like the grader's; return what went wrong, or an empty text."""
-    command = [path, "--unshare-all", "--die-with-parent", "--ro-bind", "/", "/", "--proc", "/proc", "--dev", "/dev",
-               "--tmpfs", "/tmp", "true"]
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=20, check=False)
-    except (OSError, subprocess.TimeoutExpired) as error:
-        return str(error)
-    if done.returncode == 0:
-        return ""
-    return done.stderr.strip() or f"exit code {done.returncode}"
-
-
 def check_sandbox(role: str) -> Iterator[Finding]:
-    """Check that bubblewrap is there and that this system lets it make a sandbox."""
-    needed = role != "student"
+    """Check that the grader's sandbox can be made here, by making one."""
+    from autograder.worker import sandbox
+
     if platform.system() != "Linux":
         yield finding("sandbox", False, f"no bubblewrap on {platform.system()}", "Linux, to grade other people's code",
                       "grade on Linux, or pass --no-sandbox for code that you trust", needed=role == "instructor")
         return
-    path = shutil.which("bwrap")
-    if path is None:
-        yield finding("sandbox", False, "bubblewrap is not installed", "bwrap, which keeps graded code from your files",
-                      "sudo apt-get install bubblewrap", needed)
-        return
-    fault = try_bubblewrap(path)
-    yield finding("sandbox", not fault, f"{path} fails: {fault}" if fault else f"{path} works",
-                  "bubblewrap able to make user namespaces",
-                  "allow unprivileged user namespaces (Ubuntu: sysctl kernel.apparmor_restrict_unprivileged_userns=0;"
-                  " in a container: run it with --security-opt seccomp=unconfined)", needed)
+    fault = sandbox.problem()
+    yield finding("sandbox", fault is None, fault or "bubblewrap works", "bubblewrap, able to make user namespaces",
+                  "sudo apt-get install bubblewrap; if it is there, allow unprivileged user namespaces"
+                  " (Ubuntu: sysctl kernel.apparmor_restrict_unprivileged_userns=0; in a container: run it with"
+                  " --security-opt seccomp=unconfined)", needed=role != "student")
 
 
 def check_disk(role: str) -> Iterator[Finding]:
@@ -175,14 +157,11 @@ def check_model(role: str) -> Iterator[Finding]:
                   "python -m minisgl fetch (chapters work without it, but no real model talks)", needed=False)
 
 
-def workspace_folder() -> Path:
-    """Return the folder that holds the student's package, as the notebooks find it."""
-    return Path(os.environ.get("MINISGL_WORKSPACE") or ROOT / "workspace").absolute()
-
-
 def check_workspace(role: str) -> Iterator[Finding]:
     """Check that the student's package can be written."""
-    workspace = workspace_folder()
+    from autograder import paths
+
+    workspace = paths.workspace_root()
     nearest = next(folder for folder in (workspace, *workspace.parents) if folder.exists())
     good = nearest.is_dir() and os.access(nearest, os.W_OK | os.X_OK)
     yield finding("workspace", good, f"{workspace} is writable" if good else f"{nearest} can't be written",
@@ -238,3 +217,7 @@ def main(argv: list[str] | None = None) -> int:
     else:
         print(as_text(findings))
     return 1 if any(item.status == "problem" for item in findings) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
