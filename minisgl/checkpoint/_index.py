@@ -95,7 +95,7 @@ def files_named_by(folder: Path, weight_map: dict[str, str]) -> list[Path]:
     if missing:
         raise fault(
             folder,
-            f"{len(missing)} of the {len(names)} files that {INDEX_NAME} names are missing: {listed(missing)}",
+            f"missing files, {len(missing)} of the {len(names)} that {INDEX_NAME} names: {listed(missing)}",
             "all of them",
             "download the missing files",
         )
@@ -139,7 +139,7 @@ def files_lying_in(folder: Path) -> list[Path]:
             names = [f"{stem}-{number:0{width}}-of-{total:0{width}}.safetensors" for number in missing]
             raise fault(
                 folder,
-                f"{total - len(found)} of {total} files are missing: {listed(names)}",
+                f"missing files, {total - len(found)} of {total}: {listed(names)}",
                 f"all files from 1 to {total}",
                 "download the missing files",
             )

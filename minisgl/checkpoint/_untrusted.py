@@ -24,15 +24,17 @@ def read_regular_file(file: Path, max_bytes: int) -> tuple[bytes, int]:
     try:
         # O_NONBLOCK: opening a FIFO that nobody writes to would otherwise wait forever.
         descriptor = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-        with open(descriptor, "rb", buffering=0) as opened:
+        try:
             status = os.fstat(descriptor)
             if not stat.S_ISREG(status.st_mode):
                 raise fault(file, "not a regular file", "a file with tensors", "replace it by the real file")
-            parts = []
-            while max_bytes > 0 and (part := opened.read(max_bytes)):
+            parts, max_bytes = [], min(max_bytes, status.st_size)
+            while max_bytes > 0 and (part := os.read(descriptor, max_bytes)):
                 parts.append(part)
                 max_bytes -= len(part)
             return b"".join(parts), status.st_size
+        finally:
+            os.close(descriptor)
     except FileNotFoundError:
         found = "a link whose target is missing" if file.is_symlink() else "missing"
         raise fault(file, found, "a readable file", DOWNLOAD_AGAIN) from None

@@ -88,7 +88,7 @@ def _check_each_tensor_once(folder: Path, entries: dict[Path, list[RawEntry]]) -
     if twice:
         raise fault(
             folder,
-            f"{len(twice)} tensors lie in more than one file: {listed(twice)}",
+            f"tensors in more than one file ({len(twice)}): {listed(twice)}",
             "each tensor in one file",
             "remove the files that don't belong to the model, or download its index",
         )
@@ -103,7 +103,7 @@ def _check_against_index(folder: Path, entries: dict[Path, list[RawEntry]], weig
     if absent:
         raise fault(
             index,
-            f"{len(absent)} tensors that it names are not in the files: {listed(absent)}",
+            f"tensors that it names but no file holds ({len(absent)}): {listed(absent)}",
             "files that hold what the index names",
             advice,
         )
@@ -111,7 +111,7 @@ def _check_against_index(folder: Path, entries: dict[Path, list[RawEntry]], weig
     if unnamed:
         raise fault(
             index,
-            f"{len(unnamed)} tensors of the files are not in the index: {listed(unnamed)}",
+            f"tensors of the files that it doesn't name ({len(unnamed)}): {listed(unnamed)}",
             "an index that names every tensor",
             advice,
         )
@@ -123,7 +123,7 @@ def _check_against_index(folder: Path, entries: dict[Path, list[RawEntry]], weig
     if moved:
         raise fault(
             index,
-            f"{len(moved)} tensors lie in another file than it says: {listed(moved)}",
+            f"tensors in another file than it says ({len(moved)}): {listed(moved)}",
             "each tensor in the file that the index names",
             advice,
         )
@@ -139,7 +139,7 @@ def _check_dtypes(folder: Path, entries: dict[Path, list[RawEntry]]) -> None:
         names = [f"{entry.key} ({entry.dtype_name}) in {_relative(folder, file)}" for entry, file in foreign]
         raise fault(
             folder,
-            f"{len(names)} tensors of type {kinds}, as in a quantized checkpoint: {listed(names)}",
+            f"tensors of type {kinds}, as in a quantized checkpoint ({len(names)}): {listed(names)}",
             f"only {', '.join(sorted(LOADED_DTYPES))}",
             "get the model's unquantized checkpoint",
         )
