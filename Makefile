@@ -2,7 +2,7 @@
 # make lab         setup, a real model, and JupyterLab at the first chapter; LAB_ARGS="--port 9999" is passed on
 # make test        every test; then those of configs and parity once more on the last transformers 4
 # make notebooks   rebuild the chapters from their source
-# make bench, make fuzz, make lint, make lock, make doctor, make clean
+# make bench, make fuzz, make lint, make lock, make structure, make doctor, make clean
 
 .DEFAULT_GOAL := help
 SHELL := /bin/bash
@@ -26,7 +26,7 @@ FIRST_CHAPTER = $(firstword $(sort $(wildcard notebooks/*/*.ipynb)))
 export OMP_NUM_THREADS ?= 1
 export PIP_DISABLE_PIP_VERSION_CHECK ?= 1
 
-.PHONY: help setup setup-transformers4 system-packages lab test test-transformers4 notebooks bench fuzz lint lock doctor clean
+.PHONY: help setup setup-transformers4 system-packages lab test test-transformers4 notebooks bench fuzz lint lock structure doctor clean
 
 help:
 	@sed -n 's/^# \(make .*\)/\1/p' Makefile
@@ -81,6 +81,10 @@ fuzz: setup
 lint: setup
 	$(BIN)/ruff check .
 	$(BIN)/mypy
+
+# Plain Python, so that the page can be written before anything is installed.
+structure:
+	python3 scripts/structure.py
 
 lock:
 	$(BIN)/python scripts/lock.py

@@ -1,9 +1,10 @@
 """Read imports from source and hold them against the arrows of CONTRIBUTING.md."""
 
-import ast
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+
+from scripts.structure import imported_modules
 
 NOTEBOOK_LIBRARIES = frozenset(
     {
@@ -40,27 +41,6 @@ RULES = (
     Rule("autograder", frozenset({"minisgl.viz", "tests", "solutions", "notebooks", "benchmarks", "tools", "scripts"})),
     Rule("solutions", frozenset({"tests", "benchmarks", "tools", "scripts"})),
 )
-
-
-def imported_modules(source: str, package: str) -> Iterator[tuple[int, str]]:
-    """Yield line and full module name of every import, also those in functions and by ``import_module("…")``.
-
-    ``package`` is the dotted package of the file, against which relative imports count.
-    """
-    for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.Import):
-            yield from ((node.lineno, alias.name) for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            base = node.module or ""
-            if node.level:
-                parents = package.split(".")[: len(package.split(".")) - node.level + 1]
-                base = ".".join([*parents, base] if base else parents)
-            # `from minisgl import viz` imports minisgl.viz.
-            yield from ((node.lineno, f"{base}.{alias.name}") for alias in node.names)
-        elif isinstance(node, ast.Call) and node.args and isinstance(node.args[0], ast.Constant):
-            called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
-            if called in ("import_module", "__import__") and isinstance(node.args[0].value, str):
-                yield node.lineno, node.args[0].value
 
 
 def violations(root: Path, files: Iterable[Path]) -> list[str]:

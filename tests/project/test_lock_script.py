@@ -1,16 +1,11 @@
 """scripts/lock.py walks requirements as pip does and refuses what it can't pin."""
 
-import importlib.util
 from pathlib import Path
 
 import pytest
 from packaging.requirements import Requirement
 
-from tests.project.tree import ROOT
-
-spec = importlib.util.spec_from_file_location("lock_script", ROOT / "scripts/lock.py")
-lock_script = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(lock_script)
+from scripts import lock as lock_script
 
 
 def install(site_packages: Path, name: str, version: str, *requires: str) -> None:
