@@ -161,8 +161,7 @@ class Engine:
             problem = self._problem_of(prompt, tokens, num_new_tokens)
             if problem:
                 problems.append(f"prompt {index} {problem}")
-            else:
-                checked.append(tokens)
+            checked.append(tokens or [])
         if problems:
             limit = "" if self.max_seq_len is None else f", at most {self.max_seq_len} tokens with its continuation"
             raise MinisglError(

@@ -51,9 +51,7 @@ def _prefill(
     return torch.cat(outputs)
 
 
-def _attend_one(
-    query_NQD: torch.Tensor, key_KLD: torch.Tensor, value_KLD: torch.Tensor, start: int
-) -> torch.Tensor:
+def _attend_one(query_NQD: torch.Tensor, key_KLD: torch.Tensor, value_KLD: torch.Tensor, start: int) -> torch.Tensor:
     """Attend causally within one request, whose first new token stands at position `start`: [N, Q, D]."""
     mask = None
     if start > 0:

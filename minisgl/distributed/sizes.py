@@ -107,6 +107,5 @@ def _refusal(what: str, tp_size: int, works: Callable[[int], bool], largest: int
     counts = [str(count) for count in range(1, largest + 1) if works(count)]
     shown = counts if len(counts) <= 16 else [*counts[:15], "…"]
     return (
-        f"{what} can't be divided over tp size {tp_size}; "
-        f"expected one of these numbers of ranks: {', '.join(shown)}."
+        f"{what} can't be divided over tp size {tp_size}; expected one of these numbers of ranks: {', '.join(shown)}."
     )

@@ -16,7 +16,7 @@ def apply_rotary(heads: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> t
     Returns:
         A new tensor of `heads`' shape and dtype.
 
-    Source: Su et al. 2021, "RoFormer"; pairs are (i, i + head_dim / 2) as in Hugging Face checkpoints, not (2i, 2i + 1).
+    Source: Su et al. 2021, "RoFormer"; the pairs are those of Hugging Face checkpoints, not (2i, 2i + 1).
     """
     first, second = heads.chunk(2, dim=-1)
     quarter_turn = torch.cat((-second, first), dim=-1)

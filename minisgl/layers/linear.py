@@ -54,9 +54,7 @@ class LinearColParallelMerged(_Linear):
 class LinearQKVMerged(_Linear):
     """Hold q_proj, k_proj and v_proj as one weight: rows of q, then k, then v, whole heads of this rank."""
 
-    def __init__(
-        self, hidden_size: int, head_dim: int, num_qo_heads: int, num_kv_heads: int, has_bias: bool
-    ) -> None:
+    def __init__(self, hidden_size: int, head_dim: int, num_qo_heads: int, num_kv_heads: int, has_bias: bool) -> None:
         """Make room for weight [(local_num_qo_heads + 2 * local_num_kv_heads) * head_dim, hidden_size].
 
         Raises:

@@ -67,7 +67,7 @@ def longest_sequence(config: RotaryConfig) -> int | None:
     if scaling["rope_type"] == "dynamic":
         return None
     # Many configs keep max_position at the length before the scaling.
-    before = config.max_position
+    before: float = config.max_position
     if scaling["rope_type"] == "yarn":
         before = _number(scaling, "original_max_position_embeddings", default=config.max_position)
     factor = _number(scaling, "factor", default=config.max_position / before)

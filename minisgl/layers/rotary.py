@@ -1,7 +1,7 @@
 """Rotary position embedding: from positions to cos and sin.
 
-No table of all positions is kept. A pass computes cos and sin of just its own positions, once for all layers; so building
-a model costs nothing, and every position works, however long the context.
+No table of all positions is kept. A pass computes cos and sin of just its own positions, once for all layers; so
+building a model costs nothing, and every position works, however long the context.
 """
 
 from __future__ import annotations
