@@ -1,0 +1,236 @@
+"""Questions about ``models/weight.py``. ``config`` is the content of a config.json, ``folder`` a checkpoint's path."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from autograder.probes.config import read_hf_config
+
+
+def model_config(config: dict[str, Any]) -> Any:
+    """Build the ModelConfig that the student's functions get."""
+    from minisgl.models import ModelConfig
+
+    return ModelConfig.from_hf(read_hf_config(config))
+
+
+def tables() -> dict[str, Any]:
+    """Ask for the two tables."""
+    from minisgl.models.weight import MERGED, SPLIT_DIM
+
+    return {
+        "SPLIT_DIM": {str(name): dim for name, dim in dict(SPLIT_DIM).items()},
+        "MERGED": {str(name): list(parts) for name, parts in dict(MERGED).items()},
+    }
+
+
+def shard_slice(config: dict[str, Any], key: str, shape: list[int], tp_size: int) -> list[list[list[int]]]:
+    """Ask which part of a stored tensor each rank holds: [start, stop] for each dimension, for each rank."""
+    from minisgl.models import weight
+
+    made = model_config(config)
+    ranks = [weight.shard_slice(key, tuple(shape), made, rank, tp_size) for rank in range(tp_size)]
+    return [_bounds(cut, shape) for cut in ranks]
+
+
+def _bounds(cut: Any, shape: list[int]) -> list[list[int]]:
+    cut = (*cut, *[slice(None)] * (len(shape) - len(cut)))
+    steps = [piece.indices(size)[2] for piece, size in zip(cut, shape, strict=True)]
+    if steps != [1] * len(shape):
+        raise ValueError(f"slices of steps {steps} were given for shape {shape}; each step was expected to be 1")
+    return [[*piece.indices(size)[:2]] for piece, size in zip(cut, shape, strict=True)]
+
+
+def shard_tensor(config: dict[str, Any], tensors: str, tp_size: int) -> dict[str, Any]:
+    """Ask for each rank's slice of each tensor of a file, and whether it shares the tensor's memory."""
+    from safetensors.torch import load_file
+
+    from minisgl.models import weight
+
+    made, answer = model_config(config), {}
+    for key, tensor in load_file(tensors).items():
+        shards = [weight.shard_tensor(key, tensor, made, rank, tp_size) for rank in range(tp_size)]
+        home = tensor.untyped_storage().data_ptr()
+        answer[key] = {
+            "shards": shards,
+            "views": [shard.untyped_storage().data_ptr() == home or not shard.numel() for shard in shards],
+            "unchanged": bool(torch.equal(tensor, load_file(tensors)[key])),
+        }
+    return answer
+
+
+def parts_of(config: dict[str, Any], param_name: str, shape: list[int]) -> list[Any]:
+    """Ask which stored tensors make up one parameter: [key, shape] each."""
+    from minisgl.models import weight
+
+    return [[key, list(part)] for key, part in weight.parts_of(param_name, tuple(shape), model_config(config))]
+
+
+def check_complete(stored: dict[str, list[Any]], wanted: dict[str, list[list[Any]]]) -> None:
+    """Ask whether stored tensors (key -> [dtype, shape, file]) are what is wanted: an exception, or None."""
+    from minisgl.checkpoint import StoredTensor
+    from minisgl.models import weight
+
+    found = {
+        key: StoredTensor(key, Path(file), getattr(torch, dtype), tuple(shape), offset=0, num_bytes=0)
+        for key, (dtype, shape, file) in stored.items()
+    }
+    parts = {name: [(key, tuple(shape)) for key, shape in rows] for name, rows in wanted.items()}
+    weight.check_complete(found, parts)
+
+
+def plan(folder: str, tp_rank: int = 0, tp_size: int = 1) -> list[dict[str, Any]]:
+    """Ask for one rank's plan of a checkpoint: of each parameter the name, shape, dtype and pieces."""
+    return [
+        {
+            "name": made.name,
+            "shape": list(made.shape),
+            "dtype": made.dtype,
+            "pieces": [_plain_piece(piece, made.shape) for piece in made.pieces],
+        }
+        for made in _plans(folder, tp_rank, tp_size)
+    ]
+
+
+def _plans(folder: str, tp_rank: int, tp_size: int) -> list[Any]:
+    from minisgl.checkpoint import open_checkpoint, standard_tensors
+    from minisgl.models import ModelConfig, weight
+    from minisgl.utils import cached_load_hf_config
+
+    made = ModelConfig.from_hf(cached_load_hf_config(folder))
+    return list(weight.plan_load(standard_tensors(open_checkpoint(folder)), made, tp_rank, tp_size))
+
+
+def _plain_piece(piece: Any, shape: tuple[int, ...]) -> dict[str, Any]:
+    """Say where a piece comes from, and which rows it goes to (the rows of all experts lie end to end)."""
+    rows = [shape[0] * shape[1], *shape[2:]] if len(shape) == 3 else list(shape)
+    return {
+        "file": piece.source.file.name,
+        "offset": piece.source.offset,
+        "stored_shape": list(piece.source.shape),
+        "source": _bounds(piece.source_slice, list(piece.source.shape)),
+        "slot": _bounds(piece.slot, rows),
+    }
+
+
+def started(folder: str, names: list[str], tp_rank: int = 0, tp_size: int = 1) -> dict[str, Any]:
+    """Ask start_parameter for some parameters, on memory that isn't clean: their names and tensors, once filled."""
+    from minisgl.checkpoint import open_reader
+    from minisgl.models import weight
+
+    torch.use_deterministic_algorithms(True)  # torch.empty gives NaN: what nobody fills can be seen
+    answer = {}
+    with open_reader("cpu") as reader:
+        for made in _plans(folder, tp_rank, tp_size):
+            if made.name in names:
+                name, tensor, filled = weight.start_parameter(made, reader, torch.device("cpu"))
+                filled.wait()
+                answer[made.name] = {"name": name, "tensor": tensor}
+    return answer
+
+
+def loaded(
+    folder: str, tp_rank: int = 0, tp_size: int = 1, only: list[str] | None = None, device: str = "cpu"
+) -> dict[str, Any]:
+    """Drain load_weight as one rank: the names in their order, the tensors (or only some), and the bytes read."""
+    from minisgl.distributed import set_tp_info
+    from minisgl.models import load_weight
+
+    torch.use_deterministic_algorithms(True)
+    set_tp_info(tp_rank, tp_size)
+    names, tensors = [], {}
+    before = _bytes_read()
+    stream = load_weight(folder, torch.device(device), progress=False)
+    is_lazy = iter(stream) is iter(stream) and _bytes_read() == before
+    for name, tensor in stream:
+        names.append(name)
+        if only is None or name in only:
+            tensors[name] = tensor
+    after = _bytes_read()
+    distinct = {tensor.untyped_storage().data_ptr() for tensor in tensors.values() if tensor.numel()}
+    return {
+        "names": names,
+        "tensors": tensors,
+        "bytes_read": after - before if before is not None else None,
+        "is_lazy": is_lazy,
+        "share_memory": len(distinct) < sum(tensor.numel() > 0 for tensor in tensors.values()),
+    }
+
+
+def _bytes_read() -> int | None:
+    """Return how many bytes this process has read through system calls, or None where nobody counts them."""
+    try:
+        return int(Path("/proc/self/io").read_text().split("rchar:")[1].split()[0])
+    except (OSError, IndexError):
+        return None
+
+
+def drained(folder: str, tp_rank: int = 0, tp_size: int = 1) -> dict[str, int]:
+    """Drain load_weight and drop each tensor at once; what it holds meanwhile is measured from outside."""
+    from minisgl.distributed import set_tp_info
+    from minisgl.models import load_weight
+
+    set_tp_info(tp_rank, tp_size)
+    num_tensors = num_bytes = 0
+    for _, tensor in load_weight(folder, torch.device("cpu"), progress=False):
+        num_tensors += 1
+        num_bytes += tensor.nbytes
+        del tensor
+    return {"num_tensors": num_tensors, "num_bytes": num_bytes}
+
+
+def broken(folder: str, tp_rank: int = 0, tp_size: int = 1) -> dict[str, Any]:
+    """Drain load_weight of a bad checkpoint: the exception's kinds and message, and what came out before it."""
+    from minisgl.distributed import set_tp_info
+    from minisgl.models import load_weight
+
+    set_tp_info(tp_rank, tp_size)
+    names: list[str] = []
+    try:
+        for name, _ in load_weight(folder, torch.device("cpu"), progress=False):
+            names.append(name)
+    except Exception as error:  # whatever it is, the check judges its kind
+        return {"kinds": [kind.__name__ for kind in type(error).__mro__], "message": str(error), "came_before": names}
+    return {"kinds": [], "message": "", "came_before": names}
+
+
+def left_open(folder: str, take: int) -> dict[str, int]:
+    """Take a few tensors and close the generator: how many more files and threads there are than before."""
+    import threading
+
+    from minisgl.models import load_weight
+
+    list(load_weight(folder, torch.device("cpu"), progress=False))  # what the first use opens for good stays open
+    files, threads = _open_files(), threading.active_count()
+    stream = load_weight(folder, torch.device("cpu"), progress=False)
+    for _ in range(take):
+        next(stream)
+    stream.close()
+    return {"files": _open_files() - files, "threads": threading.active_count() - threads}
+
+
+def _open_files() -> int:
+    return len(os.listdir("/proc/self/fd")) if os.path.isdir("/proc/self/fd") else 0
+
+
+def bar(folder: str, tp_rank: int, tp_size: int, progress: bool | None) -> str:
+    """Drain load_weight and return what it shows on stderr meanwhile; None leaves the argument out."""
+    import io
+
+    from minisgl.distributed import set_tp_info
+    from minisgl.models import load_weight
+
+    set_tp_info(tp_rank, tp_size)
+    options = {} if progress is None else {"progress": progress}
+    screen, sys.stderr = sys.stderr, io.StringIO()
+    try:
+        for _ in load_weight(folder, torch.device("cpu"), **options):
+            pass
+        return sys.stderr.getvalue()
+    finally:
+        sys.stderr = screen

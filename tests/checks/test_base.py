@@ -1,0 +1,38 @@
+"""What every right BaseLLMModel is: a layer that promises forward() and can't exist without it."""
+
+import pytest
+
+from autograder.checking import expect
+
+
+@pytest.fixture
+def base_class(subject):
+    """What BaseLLMModel is and allows."""
+    return subject.ask("decoder.base_class")
+
+
+@pytest.mark.part("base.base_llm_model")
+def test_a_model_is_a_layer(base_class):
+    """A model is a BaseOP, so it has state_dict and a strict load_state_dict."""
+    expect(base_class["is_a_layer"], True, what="is it a BaseOP", hint="derive from BaseOP too: a model is a layer")
+    expect(base_class["keys"], ["weight"], what="the keys of a subclass", hint="don't hide BaseOP's state_dict")
+
+
+@pytest.mark.part("base.base_llm_model")
+def test_a_model_without_forward_cannot_be_created(base_class):
+    """Neither BaseLLMModel nor a subclass that forgets forward can be created."""
+    hint = "an abstract method works only in a class that derives from ABC: both are needed"
+    expect(base_class["created"], False, what="could a BaseLLMModel be created", hint=hint)
+    expect(base_class["created_without_forward"], False, what="could a subclass without forward", hint=hint)
+
+
+@pytest.mark.part("base.base_llm_model")
+def test_forward_takes_no_arguments(base_class):
+    """forward() takes nothing but self: the batch comes from the global context."""
+    expect(
+        base_class["arguments_of_forward"],
+        ["self"],
+        what="the arguments of forward",
+        hint="token ids and positions come from the global context, not as arguments",
+    )
+    expect(base_class["result_of_forward"], 7, what="a subclass's forward()", hint="a subclass only needs forward")
