@@ -4,15 +4,32 @@ from __future__ import annotations
 
 from typing import Any
 
-from autograder.checking import Refusal, Subject, expect, expect_refusal, failure_of
+from autograder.checking import CheckFailed, Refusal, Subject, expect, expect_refusal, failure_of
 
 # Numbers that a config holds are passed on, not computed: 1e6 and 1000000 are the same, and nothing else is.
 EXACT = 1e-12
 
 
-def ask_about(subject: Subject, probe: str, config: dict[str, Any], *, bare: bool = True, **arguments: Any) -> Any:
-    """Return the answer about a config; ``bare`` ones reach the code without what a library adds."""
-    return subject.ask(probe, {"config": config, "bare": bare, **arguments})
+def ask_about(
+    subject: Subject,
+    probe: str,
+    config: dict[str, Any],
+    *,
+    hint: str = "",
+    bare: bool = True,
+    **arguments: Any,
+) -> Any:
+    """Return the answer about a config; ``bare`` ones reach the code without what a library adds.
+
+    Raises:
+        CheckFailed: no answer came; where the code raised, with `hint` beside what it raised.
+    """
+    try:
+        return subject.ask(probe, {"config": config, "bare": bare, **arguments})
+    except CheckFailed as failure:
+        if failure.status == "failed" and not failure.hint:
+            failure.hint = hint
+        raise
 
 
 def gives(
@@ -26,7 +43,8 @@ def gives(
     **arguments: Any,
 ) -> None:
     """Want exactly this answer about a config."""
-    expect(ask_about(subject, probe, config, bare=bare, **arguments), expected, hint=hint, tolerance=EXACT)
+    answer = ask_about(subject, probe, config, hint=hint, bare=bare, **arguments)
+    expect(answer, expected, hint=hint, tolerance=EXACT)
 
 
 def accepts(subject: Subject, probe: str, config: dict[str, Any], *, hint: str, bare: bool = True) -> None:
@@ -34,7 +52,7 @@ def accepts(subject: Subject, probe: str, config: dict[str, Any], *, hint: str, 
     found = subject.outcome(probe, {"config": config, "bare": bare})
     if found.status == "error" and "ValueError" in found.error["bases"]:
         expect(f"an error: {found.error['message']}", "no error", hint=hint)
-    ask_about(subject, probe, config, bare=bare)
+    ask_about(subject, probe, config, hint=hint, bare=bare)
 
 
 def refuses(
