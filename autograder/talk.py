@@ -28,19 +28,20 @@ def talk(prompt: str, max_new_tokens: int = 16, model: str | None = None) -> Non
     folder = model or fetched_model()
     if folder is None:
         print("There is no model on this machine yet. In a terminal, in the course's folder, run\n")
-        print("    python -m minisgl fetch\n\n(98 MB, once) and run this cell again. The chapter works without it.")
+        print("    python -m minisgl fetch\n\n(93 MB, once) and run this cell again. The chapter works without it.")
         return
     command = [sys.executable, "-m", "minisgl", "generate", "--model", folder, "--prompt", prompt]
-    run = _run([*command, "--max-new-tokens", str(max_new_tokens)])
-    print(run.stdout.strip() if run.returncode == 0 else f"The model could not answer: {run.stderr.strip()[-500:]}")
+    command += ["--max-new-tokens", str(max_new_tokens)]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONWARNINGS": "ignore"}
+    run = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=LIMIT_S)
+    if run.returncode:
+        print(f"The model could not answer: {run.stderr.strip()[-500:]}")
+    else:
+        print(f"{prompt} ▸{run.stdout.rstrip()}")
 
 
 def fetched_model() -> str | None:
     """Return the folder of the model that ``python -m minisgl fetch`` brought, or None; nothing is downloaded."""
-    run = _run([sys.executable, "-m", "minisgl", "fetch", "--offline"])
-    return run.stdout.strip().splitlines()[-1] if run.returncode == 0 and run.stdout.strip() else None
-
-
-def _run(command: list[str]) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONWARNINGS": "ignore"}
-    return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=LIMIT_S)
+    cache = Path(os.environ.get("MINISGL_CACHE") or Path.home() / ".cache" / "minisgl").expanduser()
+    folder = cache / "SmolLM2-135M-Instruct"
+    return str(folder) if (folder / "config.json").is_file() else None
