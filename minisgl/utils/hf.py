@@ -93,8 +93,8 @@ def _download(hub_id: str, patterns: list[str]) -> Path:
     try:
         return Path(snapshot_download(hub_id, allow_patterns=patterns, ignore_patterns=["*/*"]))
     except Exception as error:  # the hub client's errors have no common base that both of its lines share
-        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+        reason = (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(".")
         raise MinisglError(
-            f"there is no folder {hub_id!r}, and the hub model of that name could not be downloaded: {reason} "
+            f"there is no folder {hub_id!r}, and the hub model of that name could not be downloaded: {reason}. "
             "Expected a model folder or a reachable hub id. Check the spelling and the network, or use a local folder."
         ) from error
