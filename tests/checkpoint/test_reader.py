@@ -1,0 +1,294 @@
+"""Slices of stored tensors end up where they were asked for, on the CPU and through the threads of the CUDA reader."""
+
+import random
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import save_file
+
+from minisgl.checkpoint import Checkpoint, Piece, Reader, StoredTensor, _read, open_checkpoint, open_reader, reader
+from minisgl.checkpoint.reader import CpuReader
+from minisgl.checkpoint.reader_cuda import CudaReader
+from minisgl.errors import CheckpointError
+
+CPU = torch.device("cpu")
+DTYPES = [torch.float32, torch.float16, torch.bfloat16]
+
+
+class FakeCopies:
+    """Stand in for a device: copies take a moment, and happen only when they are waited for or time has passed."""
+
+    def __init__(self) -> None:
+        self.num_pinned = 0
+        self.most_pinned = 0
+        self._lock = threading.Lock()
+
+    def pinned_buffer(self, num_bytes: int) -> tuple[torch.Tensor, Callable[[], None]]:
+        with self._lock:
+            self.num_pinned += 1
+            self.most_pinned = max(self.most_pinned, self.num_pinned)
+        return torch.full((num_bytes,), 255, dtype=torch.uint8), self._give_back
+
+    def _give_back(self) -> None:
+        with self._lock:
+            self.num_pinned -= 1
+
+    def ready(self) -> object:
+        return None
+
+    def start(self, source: torch.Tensor, target: torch.Tensor, after: object) -> Callable[[], None]:
+        def finish() -> None:
+            time.sleep(random.random() * 0.0005)
+            target.copy_(source)  # only now, so that a buffer reused too early spoils the copy
+
+        return finish
+
+
+def threaded(copies: FakeCopies | None = None, buffer_bytes: int = 512) -> CudaReader:
+    return CudaReader(CPU, copies or FakeCopies(), num_threads=4, buffer_bytes=buffer_bytes)
+
+
+@pytest.fixture(params=["cpu", "threads"])
+def any_reader(request: pytest.FixtureRequest) -> Iterator[Reader]:
+    with CpuReader() if request.param == "cpu" else threaded() as opened:
+        yield opened
+
+
+def reader_threads() -> list[threading.Thread]:
+    return [thread for thread in threading.enumerate() if thread.name.startswith("weight-reader")]
+
+
+def stored(folder: Path, tensors: dict[str, torch.Tensor]) -> Checkpoint:
+    save_file(tensors, folder / "model.safetensors")
+    return open_checkpoint(folder)
+
+
+def random_slice(generator: random.Random, size: int) -> slice:
+    start = generator.randint(0, size)
+    return slice(start, generator.randint(start, size))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_any_slice_of_any_shape_lands_in_its_slot_and_nowhere_else(
+    tmp_path: Path, any_reader: Reader, seed: int
+) -> None:
+    generator = random.Random(seed)
+    shapes = [[generator.choice([1, 2, 3, 7, 40]) for _ in range(generator.randint(0, 4))] for _ in range(30)]
+    tensors = {f"t{i}": torch.randn(shape).to(generator.choice(DTYPES)) for i, shape in enumerate(shapes)}
+    checkpoint = stored(tmp_path, tensors)
+    filled = []
+    for key, tensor in tensors.items():
+        slices = tuple(random_slice(generator, size) for size in tensor.shape)
+        margins = [(generator.randint(0, 2), generator.randint(0, 2)) for _ in slices]
+        wanted = tensor[slices]
+        shape = [size + before + after for size, (before, after) in zip(wanted.shape, margins, strict=True)]
+        slot = tuple(slice(before, before + size) for size, (before, _) in zip(wanted.shape, margins, strict=True))
+        parameter = torch.full(shape, 7, dtype=tensor.dtype)
+        expected = parameter.clone()
+        expected[slot] = wanted
+        handle = any_reader.fill(parameter, [Piece(checkpoint.tensors[key], slices, slot)])
+        filled.append((handle, parameter, expected))
+    for handle, parameter, expected in filled:
+        handle.wait()
+        assert torch.equal(parameter, expected)
+
+
+@pytest.mark.parametrize("row_bytes", [64, 2048, 6000, 70_000])
+def test_columns_are_read_right_whatever_the_way_of_reading(tmp_path: Path, any_reader: Reader, row_bytes: int) -> None:
+    tensor = torch.randn(50, 2 * row_bytes).to(torch.bfloat16)
+    checkpoint = stored(tmp_path, {"odd": torch.zeros(3), "t": tensor})
+    columns = slice(row_bytes // 4, row_bytes // 4 + row_bytes // 2)
+    parameter = torch.empty(50, row_bytes // 2, dtype=torch.bfloat16)
+    any_reader.fill(parameter, [Piece(checkpoint.tensors["t"], (slice(None), columns), ())]).wait()
+    assert torch.equal(parameter, tensor[:, columns])
+    assert any_reader.bytes_read == parameter.nbytes
+
+
+def test_a_file_whose_tensors_start_at_odd_bytes_is_read_right(tmp_path: Path, any_reader: Reader) -> None:
+    from tests.checkpoint.raw_files import file_bytes
+
+    tensor = torch.arange(4096, dtype=torch.float32).view(2, 2048)
+    header = {"t": {"dtype": "F32", "shape": [2, 2048], "data_offsets": [0, tensor.nbytes]}}
+    content = file_bytes(header, tensor.numpy().tobytes())
+    assert (len(content) - tensor.nbytes) % 4, "the test needs an odd start"
+    (tmp_path / "model.safetensors").write_bytes(content)
+    source = open_checkpoint(tmp_path).tensors["t"]
+    parameter = torch.empty(2, 1000)
+    any_reader.fill(parameter, [Piece(source, (slice(None), slice(48, 1048)), ())]).wait()
+    assert torch.equal(parameter, tensor[:, 48:1048])
+
+
+def test_holes_are_filled_with_zeros_without_being_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from minisgl.checkpoint.maker import make_checkpoint
+    from tests.checkpoint.tiny import CONFIGS
+
+    config = {**CONFIGS["llama"], "vocab_size": 10_000}
+    source = open_checkpoint(make_checkpoint(tmp_path / "made", config, data="sparse")).tensors["lm_head.weight"]
+    monkeypatch.setattr(_read, "_read_runs", lambda *_: pytest.fail("read a hole"))
+    parameter = torch.ones(source.shape, dtype=source.dtype)
+    with open_reader("cpu") as opened:
+        opened.fill(parameter, [Piece(source, (), ())])
+    assert not parameter.any()
+
+
+def test_data_behind_a_hole_is_read(tmp_path: Path, any_reader: Reader) -> None:
+    tensor = torch.zeros(1024, 1024)
+    tensor[-1, -1] = 1
+    source = stored(tmp_path, {"t": tensor}).tensors["t"]
+    content = source.file.read_bytes()
+    with open(source.file, "wb") as opened:
+        opened.write(content[: source.offset])
+        opened.seek(len(content) - 4)
+        opened.write(content[-4:])
+    parameter = torch.ones(1024, 1024)
+    any_reader.fill(parameter, [Piece(source, (), ())]).wait()
+    assert torch.equal(parameter, tensor)
+
+
+def cut_short(folder: Path, shape: tuple[int, ...], left: int) -> StoredTensor:
+    source = stored(folder, {"t": torch.ones(shape)}).tensors["t"]
+    with open(source.file, "r+b") as opened:
+        opened.truncate(left)
+    return source
+
+
+@pytest.mark.parametrize("columns", [1000, 400, 16], ids=["whole", "wide rows", "narrow rows"])
+def test_a_file_that_has_become_shorter_gives_an_error(tmp_path: Path, any_reader: Reader, columns: int) -> None:
+    source = cut_short(tmp_path, (500, 1000), left=1_000_000)
+    parameter = torch.empty(500, columns)
+    message = (
+        rf"model\.safetensors: only 1000000 bytes left while reading tensor 't'\. Expected: at least "
+        rf"{source.offset + source.num_bytes} bytes, as when its header was read\. What to do: don't change"
+    )
+    with pytest.raises(CheckpointError, match=message):
+        any_reader.fill(parameter, [Piece(source, (slice(None), slice(0, columns)), ())]).wait()
+
+
+def test_a_file_that_has_gone_gives_an_error(tmp_path: Path, any_reader: Reader) -> None:
+    source = stored(tmp_path, {"t": torch.ones(3)}).tensors["t"]
+    source.file.unlink()
+    with pytest.raises(CheckpointError, match=r"can't be opened \(No such file or directory\)"):
+        any_reader.fill(torch.empty(3), [Piece(source, (), ())]).wait()
+
+
+WRONG_PIECES = {
+    "a slot of another shape": (
+        (2, 3),
+        torch.float32,
+        (slice(0, 2),),
+        r"a slice of shape \(2, 3\) for a place of shape",
+    ),
+    "another dtype": ((4, 3), torch.float16, (), r"stored as torch\.float32, read into torch\.float16"),
+    "behind the end": ((4, 3), torch.float32, (slice(0, 9),), r"slice\(0, 9, None\) of a dimension of size 4"),
+    "a step": ((2, 3), torch.float32, (slice(0, 4, 2),), r"slice\(0, 4, 2\) of a dimension of size 4"),
+    "too many slices": ((4, 3), torch.float32, (slice(0, 4),) * 3, r"3 slices for shape \(4, 3\)"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG_PIECES)
+def test_a_piece_that_does_not_fit_is_refused(tmp_path: Path, any_reader: Reader, name: str) -> None:
+    shape, dtype, slices, message = WRONG_PIECES[name]
+    slices = slices if name != "a slot of another shape" else (slice(0, 2),)
+    parameter = torch.empty(shape if name != "a slot of another shape" else (3, 3), dtype=dtype)
+    source = stored(tmp_path, {"t": torch.ones(4, 3)}).tensors["t"]
+    with pytest.raises(CheckpointError, match=message):
+        any_reader.fill(parameter, [Piece(source, slices, ())])
+
+
+def test_other_devices_are_filled_through_the_cpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reader, "_PART_BYTES", 16)
+    source = stored(tmp_path, {"t": torch.arange(12.0).view(3, 4)}).tensors["t"]
+    with open_reader("meta") as opened:
+        parameter = torch.empty(3, 4, device="meta")
+        opened.fill(parameter, [Piece(source, (), ())])
+        assert opened.bytes_read == 48
+
+
+def test_the_threads_own_two_buffers_each_and_give_all_back(tmp_path: Path) -> None:
+    copies = FakeCopies()
+    tensors = {f"t{i}": torch.randn(40, 40) for i in range(30)}
+    checkpoint = stored(tmp_path, tensors)
+    with threaded(copies) as opened:
+        parameters = {key: torch.empty(40, 40) for key in tensors}
+        handles = [opened.fill(parameters[key], [Piece(checkpoint.tensors[key], (), ())]) for key in tensors]
+        for handle in handles:
+            handle.wait()
+    assert all(torch.equal(parameters[key], tensor) for key, tensor in tensors.items())
+    assert copies.num_pinned == 0 < copies.most_pinned <= 8
+    assert not reader_threads()
+
+
+def test_closing_with_much_left_to_do_returns_soon_and_leaves_nothing(tmp_path: Path) -> None:
+    copies = FakeCopies()
+    source = stored(tmp_path, {"t": torch.randn(400, 400)}).tensors["t"]
+    opened = threaded(copies, buffer_bytes=64)
+    handle = opened.fill(torch.empty(400, 400), [Piece(source, (), ())])  # 10,000 parts
+    assert len(reader_threads()) == 4
+    started = time.monotonic()
+    opened.close()
+    opened.close()
+    assert time.monotonic() - started < 5
+    assert copies.num_pinned == 0
+    assert not reader_threads()
+    with pytest.raises(Exception, match="the reader was closed"):
+        handle.wait()
+    with pytest.raises(RuntimeError, match="the reader is closed"):
+        opened.fill(torch.empty(400, 400), [Piece(source, (), ())])
+
+
+def test_an_error_in_one_parameter_does_not_spoil_the_others(tmp_path: Path) -> None:
+    good = stored(tmp_path, {"t": torch.randn(100, 100)}).tensors["t"]
+    (tmp_path / "bad").mkdir()
+    bad = cut_short(tmp_path / "bad", (100, 100), left=1000)
+    with threaded() as opened:
+        parameter = torch.empty(100, 100)
+        failing = opened.fill(torch.empty(100, 100), [Piece(bad, (), ())])
+        working = opened.fill(parameter, [Piece(good, (), ())])
+        with pytest.raises(CheckpointError, match="only 1000 bytes left"):
+            failing.wait()
+        working.wait()
+    with open_reader("cpu") as plain:
+        expected = torch.empty(100, 100)
+        plain.fill(expected, [Piece(good, (), ())])
+    assert torch.equal(parameter, expected)
+
+
+def test_a_failing_copy_is_reported(tmp_path: Path) -> None:
+    class Failing(FakeCopies):
+        def start(self, source: torch.Tensor, target: torch.Tensor, after: object) -> Callable[[], None]:
+            def finish() -> None:
+                raise RuntimeError("the device is gone")
+
+            return finish
+
+    copies = Failing()
+    source = stored(tmp_path, {"t": torch.ones(8)}).tensors["t"]
+    with threaded(copies) as opened, pytest.raises(RuntimeError, match="the device is gone"):
+        opened.fill(torch.empty(8), [Piece(source, (), ())]).wait()
+    assert copies.num_pinned == 0
+
+
+def test_running_out_of_pinned_memory_is_reported(tmp_path: Path) -> None:
+    class Full(FakeCopies):
+        def pinned_buffer(self, num_bytes: int) -> tuple[torch.Tensor, Callable[[], None]]:
+            raise MemoryError("no more pages can be locked")
+
+    source = stored(tmp_path, {"t": torch.ones(8)}).tensors["t"]
+    with threaded(Full()) as opened, pytest.raises(MemoryError, match="no more pages"):
+        opened.fill(torch.empty(8), [Piece(source, (), ())]).wait()
+
+
+def test_the_loader_gives_the_same_through_the_threads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from minisgl.checkpoint.maker import make_checkpoint
+    from tests.checkpoint.tiny import CONFIGS, assert_same, load, merged
+
+    copies = FakeCopies()
+    monkeypatch.setattr("minisgl.models.weight.open_reader", lambda device: threaded(copies))
+    folder = make_checkpoint(tmp_path / "made", CONFIGS["qwen3 moe"], data="tagged", files=3, layout="torn")
+    assert_same(load(folder), merged(CONFIGS["qwen3 moe"], data="tagged"))
+    assert copies.num_pinned == 0
+    assert not reader_threads()
