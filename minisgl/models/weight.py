@@ -100,8 +100,7 @@ def check_complete(stored: dict[str, StoredTensor], wanted: dict[str, list[tuple
         if len(dtypes) > 1:
             problems.append(f"{param_name} has parts of different dtypes: {', '.join(sorted(dtypes))}")
         for key, shape in parts:
-            if key in stored and stored[key].shape != shape:
-                tensor = stored[key]
+            if (tensor := stored.get(key)) and tensor.shape != shape:
                 problems.append(f"{key} in {tensor.file} has shape {list(tensor.shape)}, expected {list(shape)}")
     if problems:
         shown = sorted(problems)[:20] + ["…"] * (len(problems) > 20)
@@ -109,6 +108,12 @@ def check_complete(stored: dict[str, StoredTensor], wanted: dict[str, list[tuple
             f"the checkpoint and its config disagree in {len(problems)} places: {'; '.join(shown)}. Expected exactly "
             f"the tensors that config.json describes. Download or convert the checkpoint again."
         )
+
+
+def model_shapes(config: ModelConfig, tp_rank: int, tp_size: int) -> dict[str, Shape]:
+    """Ask a model on the meta device, which takes no memory, for the shapes of one rank's parameters."""
+    with use_tp_info(tp_rank, tp_size), torch.device("meta"):
+        return {name: tuple(param.shape) for name, param in create_model(config).state_dict().items()}
 
 
 @dataclass(frozen=True)
@@ -128,17 +133,12 @@ def plan_load(stored: dict[str, StoredTensor], config: ModelConfig, tp_rank: int
         CheckpointError: The checkpoint isn't what the config describes.
         ConfigError: The model can't be shared by that many ranks.
     """
-
-    def shapes_on(rank: int, size: int) -> dict[str, Shape]:
-        with use_tp_info(rank, size), torch.device("meta"):
-            shapes = {name: tuple(param.shape) for name, param in create_model(config).state_dict().items()}
-        if config.tie_word_embeddings and "lm_head.weight" in stored:
-            shapes["lm_head.weight"] = shapes["model.embed_tokens.weight"]
-        return shapes
-
     check_tp_size(config, tp_size)
-    local_shapes = shapes_on(tp_rank, tp_size)
-    wanted = {name: parts_of(name, shape, config) for name, shape in shapes_on(0, 1).items()}
+    whole_shapes, local_shapes = model_shapes(config, 0, 1), model_shapes(config, tp_rank, tp_size)
+    if config.tie_word_embeddings and "lm_head.weight" in stored:
+        for shapes in (whole_shapes, local_shapes):
+            shapes["lm_head.weight"] = shapes["model.embed_tokens.weight"]
+    wanted = {name: parts_of(name, shape, config) for name, shape in whole_shapes.items()}
     check_complete(stored, wanted)
     plans = []
     for name, parts in wanted.items():
