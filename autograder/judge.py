@@ -18,6 +18,7 @@ import pytest
 from autograder import paths
 from autograder.checking import Case, CheckFailed, Subject
 from autograder.diagnosis import name_trap
+from autograder.judge_errors import JudgeError
 from autograder.parts import BY_ID, Part
 from autograder.results import PartResult, TestResult, summarize
 from autograder.sources import missing_names, syntax_error_of
@@ -27,10 +28,6 @@ from autograder.worker.client import Tree, Worker, WorkerError, clean
 from autograder.worker.limits import Limits
 
 _ODD_ANSWER = (KeyError, TypeError, IndexError, AttributeError, ValueError, RuntimeError, ArithmeticError)
-
-
-class JudgeError(RuntimeError):
-    """Report that the grader itself failed: no verdict may be drawn from it."""
 
 
 class Judge:

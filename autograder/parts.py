@@ -115,7 +115,7 @@ _WEIGHT = _rows(
     ("shard_tensor", ("shard_tensor",), 2, 3, 4, 10, ("weight.shard_slice",)),
     ("parts", ("parts_of",), 3, 3, 5, 20),
     ("complete", ("check_complete",), 3, 3, 4, 20),
-    ("plan", ("ParameterPlan", "plan_load"), 4, 5, 5, 30, ("weight.shard_slice", "weight.parts", "weight.complete")),
+    ("plan", ("model_shapes", "ParameterPlan", "plan_load"), 4, 5, 5, 30, ("weight.shard_slice", "weight.parts", "weight.complete")),
     ("start", ("start_parameter",), 2, 3, 4, 15, ("weight.plan",)),
     ("finish", ("finish_parameter",), 1, 2, 3, 10),
     ("load", ("load_weight",), 4, 4, 5, 25, ("weight.plan", "weight.start", "weight.finish")),

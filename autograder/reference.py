@@ -12,7 +12,7 @@ from pathlib import Path
 
 from autograder import paths
 from autograder.parts import BY_ID, GRADED_MODULES, Part
-from autograder.sources import split_reference
+from autograder.sources import header_of, split_reference
 
 HEADERS = Path(__file__).resolve().parent / "headers.json"
 
@@ -42,8 +42,9 @@ def text(module: str) -> str:
 
 def header(module: str) -> str:
     """Return the provided top of a graded module; it is there in a kit too."""
-    if _home_of(module) is not None:
-        return _split(module)[0]
+    home = _home_of(module)
+    if home is not None:
+        return header_of(module, home.read_text(encoding="utf-8"))
     return str(json.loads(HEADERS.read_text(encoding="utf-8"))[module])
 
 

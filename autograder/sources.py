@@ -69,6 +69,18 @@ def split_reference(module: str, text: str) -> tuple[str, dict[str, str]]:
     return normalize("".join(lines[:header_end])), {name: normalize(piece) for name, piece in pieces.items()}
 
 
+def header_of(module: str, text: str) -> str:
+    """Return the provided top of a reference file: everything before the first statement of a part."""
+    names = {name for part in parts_of_module(module) for name in part.names}
+    lines = normalize(text).splitlines(keepends=True)
+    end = 0
+    for node in ast.parse("".join(lines)).body:
+        if names.intersection(defined_names(node)):
+            break
+        end = node.end_lineno or end
+    return normalize("".join(lines[:end]))
+
+
 def split_student(text: str) -> tuple[str, dict[str, str]]:
     """Cut a student's file at its ``# --- part: x ---`` lines into header and parts (the last of a name wins)."""
     text = normalize(text)

@@ -32,8 +32,11 @@ class Work:
 def state_of(work: Work, part: Part) -> str:
     """Return why a part can't be judged yet, in words; empty when it can."""
     if part.together:
-        missing = [other.id for other in parts_of_chapter(part.chapter) if not other.together and not_ready(work, other)]
+        own = [other for other in parts_of_chapter(part.chapter) if not other.together]
+        missing = [other.id for other in own if not_ready(work, other) or other.id in work.helped]
         return f"write {', '.join(missing)} first" if missing else ""
+    if part.id in work.helped:
+        return "the provided version is in place; it earns no points"
     return not_ready(work, part)
 
 

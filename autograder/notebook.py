@@ -1,0 +1,104 @@
+"""What a student calls in a notebook: ``check``, ``hint``, ``status``, ``use_reference``."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import Any
+
+from autograder import display, progress
+from autograder.checker_client import Checker
+from autograder.judge_errors import JudgeError
+from autograder.parts import BY_ID, Part, select
+from autograder.workspace import Workspace, WorkspaceError
+from autograder.workspace import use_reference as _use_reference
+
+CHECKER = Checker()
+LAYERS = (("nudge", "A nudge"), ("shapes", "What goes in and what comes out"), ("pseudo", "The steps, in words"))
+
+
+def check(target: str = "all") -> float:
+    """Check a part (``"config.rope"``), a module (``"config"``) or a chapter (``"01_config"``) of your tree.
+
+    Returns:
+        The points, from 0 to the full marks of what was checked.
+    """
+    try:
+        wanted = select(target)
+        workspace = Workspace()
+        workspace.ensure()
+        results = CHECKER.judge(workspace.root, [part.id for part in wanted])
+    except (ValueError, JudgeError) as error:
+        display.show_text(str(error), title="This can't be checked")
+        return 0.0
+    display.show_results(results, progress.changed_cells(wanted))
+    return round(sum(result.points for result in results), 2)
+
+
+def hint(target: str, layer: int | None = None) -> None:
+    """Show the hints for a part, each layer folded until it is opened; ``layer`` 1, 2 or 3 opens one."""
+    try:
+        wanted = [part for part in select(target) if not part.together]
+    except ValueError as error:
+        display.show_text(str(error), title="No such hint")
+        return
+    for part in wanted:
+        texts = _hints(part)
+        layers = [(title, str(texts[name]).strip()) for name, title in LAYERS if name in texts]
+        if not layers:
+            display.show_text(f"There is no hint for {part.id} in this installation.", title=part.id)
+        elif layer is None:
+            display.show_layers(part.id, layers)
+        else:
+            number = min(max(layer, 1), len(layers))
+            display.show_text(layers[number - 1][1], title=f"{part.id}: {layers[number - 1][0]}")
+
+
+def status() -> None:
+    """Show every part: written or not, what the last check said, which were done with help, what comes next."""
+    try:
+        workspace = Workspace()
+        workspace.ensure()
+        rows = progress.rows(workspace)
+    except WorkspaceError as error:
+        display.show_text(str(error), title="The workspace can't be read")
+        return
+    display.show_status(rows, progress.changed_cells(BY_ID.values()))
+
+
+def use_reference(target: str) -> None:
+    """Put the provided version of a part, a module or a chapter in place, so that you can go on; `status` will say so."""
+    from autograder.magic import reload_tree
+
+    try:
+        workspace = Workspace()
+        workspace.ensure()
+        done = _use_reference(workspace, list(select(target)))
+    except ValueError as error:
+        display.show_text(str(error), title="Nothing was changed")
+        return
+    namespace = _user_namespace()
+    if namespace is not None:
+        reload_tree(workspace, namespace)
+    display.show_text(
+        f"The provided version of {', '.join(done)} is in place; it is marked as help and earns no points. "
+        f"Running your own %%module cell puts your version back. minisgl was reloaded.",
+        title="Provided version",
+    )
+
+
+def _hints(part: Part) -> dict[str, Any]:
+    path = Path(__file__).resolve().parent / "hints" / f"{part.chapter}.toml"
+    if not path.is_file():
+        return {}
+    with path.open("rb") as file:
+        return dict(tomllib.load(file).get(part.id, {}))
+
+
+def _user_namespace() -> dict[str, Any] | None:
+    try:
+        from IPython import get_ipython
+    except ImportError:
+        return None
+    shell = get_ipython()
+    return None if shell is None else shell.user_ns
