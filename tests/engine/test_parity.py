@@ -1,0 +1,46 @@
+"""Our logits and greedy tokens are transformers', over the whole grid of models."""
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from minisgl.engine import Engine
+from tests.engine.oracle import DTYPES, difference, logits_of, make_oracle, prompts_for, relative_tolerance, tokens_of
+from tests.engine.parity_cases import CASES, Case
+
+NUM_STEPS = 32
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_logits_and_greedy_tokens_equal_transformers(case: Case, tmp_path: Path) -> None:
+    oracle = make_oracle(case, tmp_path)
+    prompts = prompts_for(case)
+    engine = Engine(tmp_path, dtype=case.computed, progress=False)
+    expected = logits_of(oracle, prompts)
+    assert difference(engine.logits(prompts), expected) < relative_tolerance(DTYPES[case.computed])
+    if case.computed == "float32":
+        assert engine.generate(prompts, NUM_STEPS) == tokens_of(oracle, prompts, NUM_STEPS)
+
+
+@torch.no_grad()
+def test_a_batch_equals_a_left_padded_batch_of_transformers(tmp_path: Path) -> None:
+    case = Case("grouped-heads", "qwen3")
+    oracle = make_oracle(case, tmp_path)
+    prompts = prompts_for(case)
+    longest = max(map(len, prompts))
+    ids = torch.tensor([[0] * (longest - len(prompt)) + prompt for prompt in prompts])
+    mask = torch.tensor([[0] * (longest - len(prompt)) + [1] * len(prompt) for prompt in prompts])
+    out = oracle.generate(ids, attention_mask=mask, max_new_tokens=NUM_STEPS, do_sample=False, pad_token_id=0)
+    assert Engine(tmp_path, progress=False).generate(prompts, NUM_STEPS) == out[:, longest:].tolist()
+
+
+@pytest.mark.parametrize("computed", ["bfloat16", "float16"])
+def test_half_precision_cache_gives_the_same_tokens_as_reading_the_prompt_again(computed: str, tmp_path: Path) -> None:
+    case = Case("grouped-heads", "qwen3", stored=computed, computed=computed)
+    make_oracle(case, tmp_path)
+    engine = Engine(tmp_path, progress=False)
+    (prompt,) = prompts_for(case, lengths=(9,))
+    (answer,) = engine.generate([prompt], 8)
+    steps = [engine.logits([prompt + answer[:count]]).argmax().item() for count in range(8)]
+    assert answer == steps
