@@ -15,15 +15,11 @@ import ast
 import hashlib
 import html
 import re
-from pathlib import Path
 
 from nbformat import NotebookNode
 
-from autograder import parts
+from autograder import parts, reference
 from autograder.parts import Part
-from autograder.sources import split_reference
-
-REFERENCE = Path(__file__).resolve().parents[1] / "minisgl"
 
 MODULE_MAGIC = re.compile(r"^%%module\s+(?P<module>\S+)\s+(?P<part>\w+)\s*$")
 CHECK_CALL = re.compile(r"^check\(\"(?P<part>\w+\.\w+)\"\)$")
@@ -64,7 +60,7 @@ def _expand_code_cell(cell: NotebookNode) -> None:
     if module_line:
         stem = module_line["module"].rsplit("/", 1)[-1].removesuffix(".py")
         part = _part(f"{stem}.{module_line['part']}")
-        cell.source = f"{cell.source.strip()}\n{with_solution_regions(reference_code(part))}"
+        cell.source = f"{cell.source.strip()}\n{with_solution_regions(reference.piece(part.id).strip())}"
         cell.metadata["nbgrader"] = _nbgrader_metadata(f"part-{part.id.replace('.', '-')}", solution=True)
     elif check_line:
         part = _part(check_line["part"])
@@ -75,12 +71,6 @@ def _part(part_id: str) -> Part:
     if part_id not in parts.BY_ID:
         raise ValueError(f"there is no part {part_id!r}; known parts: {', '.join(parts.BY_ID)}")
     return parts.BY_ID[part_id]
-
-
-def reference_code(part: Part) -> str:
-    """Return the exact source of a part in the reference package."""
-    text = (REFERENCE / part.module).read_text(encoding="utf-8")
-    return split_reference(part.module, text)[1][part.name].strip("\n")
 
 
 def _nbgrader_metadata(grade_id: str, solution: bool = False, points: float | None = None) -> NotebookNode:
@@ -145,9 +135,13 @@ def task_header(part: Part) -> str:
         f"<!-- task id={part.id} difficulty={part.difficulty} importance={part.importance} "
         f"minutes={part.minutes} points={part.points:g} -->\n"
         f"### ✎ Task `{part.id}`\n\n"
-        f"difficulty {stars} · importance {weight} · about {part.minutes} minutes · {part.points:g} points"
+        f"difficulty {stars} · importance {weight} · about {part.minutes} minutes · {_points(part.points)}"
         f' · stuck? `hint("{part.id}")`'
     )
+
+
+def _points(points: float) -> str:
+    return f"{points:g} point" if points == 1 else f"{points:g} points"
 
 
 def chapter_header(chapter: str) -> str:
@@ -172,7 +166,7 @@ def fill_expected_outputs(notebook: NotebookNode) -> None:
         text = plain_output(next(later, NotebookNode()))
         if not text:
             raise ValueError(f"no printing cell tagged {EXPECTED_TAG!r} follows the text {cell.source[:60]!r}")
-        folded = f"<details><summary>Expected output</summary>\n<pre>{html.escape(text)}</pre>\n</details>"
+        folded = f"<details><summary>Expected output</summary>\n\n<pre>{html.escape(text)}</pre>\n\n</details>"
         cell.source = EXPECTED.sub(folded.replace("\\", r"\\"), cell.source)
 
 

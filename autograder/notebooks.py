@@ -20,7 +20,10 @@ import jupytext
 import nbformat
 from nbformat import NotebookNode
 
+from autograder import reference
 from autograder.notebook_cells import expand_cells, fill_expected_outputs
+from autograder.parts import PARTS
+from autograder.workspace import Workspace
 
 ROOT = Path(__file__).resolve().parents[1]
 CELL_TIMEOUT_S = 300
@@ -47,6 +50,15 @@ def source_notebook(chapter: str, root: Path = ROOT) -> NotebookNode:
     return notebook
 
 
+def write_earlier_parts(chapter: str, root: Path) -> None:
+    """Make the workspace of a student who has finished every chapter before this one."""
+    workspace = Workspace(root)
+    workspace.ensure()
+    for part in PARTS:
+        if part.chapter < chapter and not part.together:
+            workspace.write_part(part, reference.piece(part.id))
+
+
 def run_notebook(notebook: NotebookNode, workspace: Path, allow_errors: bool = False) -> None:
     """Run every cell of `notebook`, in place, with `workspace` as the student's workspace.
 
@@ -58,6 +70,7 @@ def run_notebook(notebook: NotebookNode, workspace: Path, allow_errors: bool = F
     environment = {
         **os.environ,
         "MINISGL_WORKSPACE": str(workspace),
+        "PYTHONPATH": str(ROOT),
         "OMP_NUM_THREADS": "1",
         "HF_HUB_OFFLINE": "1",
         "NO_COLOR": "1",
@@ -131,7 +144,8 @@ def release_notebook(chapter: str, solution: Path) -> NotebookNode:
     """
     with tempfile.TemporaryDirectory() as folder:
         course = Path(folder)
-        shutil.copy(ROOT / "nbgrader_config.py", course)
+        if (ROOT / "nbgrader_config.py").is_file():
+            shutil.copy(ROOT / "nbgrader_config.py", course)
         target = course / "solutions" / chapter / solution.name
         target.parent.mkdir(parents=True)
         shutil.copy(solution, target)
