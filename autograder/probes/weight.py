@@ -19,23 +19,15 @@ def model_config(config: dict[str, Any]) -> Any:
     return ModelConfig.from_hf(read_hf_config(config))
 
 
-def tables() -> dict[str, Any]:
-    """Ask for the two tables."""
-    from minisgl.models.weight import MERGED, SPLIT_DIM
-
-    return {
-        "SPLIT_DIM": {str(name): dim for name, dim in dict(SPLIT_DIM).items()},
-        "MERGED": {str(name): list(parts) for name, parts in dict(MERGED).items()},
-    }
-
-
-def shard_slice(config: dict[str, Any], key: str, shape: list[int], tp_size: int) -> list[list[list[int]]]:
-    """Ask which part of a stored tensor each rank holds: [start, stop] for each dimension, for each rank."""
+def shard_slice(config: dict[str, Any], shapes: dict[str, list[int]], tp_size: int) -> dict[str, list[list[list[int]]]]:
+    """Ask which part of each stored tensor each rank holds: key -> for each rank [start, stop] of each dimension."""
     from minisgl.models import weight
 
     made = model_config(config)
-    ranks = [weight.shard_slice(key, tuple(shape), made, rank, tp_size) for rank in range(tp_size)]
-    return [_bounds(cut, shape) for cut in ranks]
+    return {
+        key: [_bounds(weight.shard_slice(key, tuple(shape), made, rank, tp_size), shape) for rank in range(tp_size)]
+        for key, shape in shapes.items()
+    }
 
 
 def _bounds(cut: Any, shape: list[int]) -> list[list[int]]:
@@ -64,11 +56,15 @@ def shard_tensor(config: dict[str, Any], tensors: str, tp_size: int) -> dict[str
     return answer
 
 
-def parts_of(config: dict[str, Any], param_name: str, shape: list[int]) -> list[Any]:
-    """Ask which stored tensors make up one parameter: [key, shape] each."""
+def parts_of(config: dict[str, Any], shapes: dict[str, list[int]]) -> dict[str, Any]:
+    """Ask which stored tensors make up parameters of these shapes: name -> [key, shape] each."""
     from minisgl.models import weight
 
-    return [[key, list(part)] for key, part in weight.parts_of(param_name, tuple(shape), model_config(config))]
+    made = model_config(config)
+    return {
+        name: [[key, list(part)] for key, part in weight.parts_of(name, tuple(shape), made)]
+        for name, shape in shapes.items()
+    }
 
 
 def check_complete(stored: dict[str, list[Any]], wanted: dict[str, list[list[Any]]]) -> None:
@@ -123,7 +119,7 @@ def started(folder: str, names: list[str], tp_rank: int = 0, tp_size: int = 1) -
     from minisgl.checkpoint import open_reader
     from minisgl.models import weight
 
-    torch.use_deterministic_algorithms(True)  # torch.empty gives NaN: what nobody fills can be seen
+    _dirty_memory()
     answer = {}
     with open_reader("cpu") as reader:
         for made in _plans(folder, tp_rank, tp_size):
@@ -134,32 +130,69 @@ def started(folder: str, names: list[str], tp_rank: int = 0, tp_size: int = 1) -
     return answer
 
 
+def finished() -> dict[str, Any]:
+    """Call finish_parameter with a parameter that is full only once it is waited for, and a bar that takes notes."""
+    from minisgl.models import weight
+
+    tensor, events = torch.zeros(3, 5, dtype=torch.bfloat16), []
+
+    class Late:
+        def wait(self) -> None:
+            events.append("wait")
+            tensor.fill_(7)
+
+    class Bar:
+        def update(self, amount: int = 1) -> None:
+            events.append(f"update {amount}")
+
+    name, given = weight.finish_parameter("model.norm.weight", tensor, Late(), Bar())
+    return {"name": name, "same": given is tensor, "tensor": given, "events": events}
+
+
+def _dirty_memory() -> None:
+    """Have torch.empty give NaN, so that what nobody fills can be seen.
+
+    This is what torch.use_deterministic_algorithms(True) does, without the second that its import of a compiler takes.
+    """
+    torch._C._set_deterministic_algorithms(True)
+
+
 def loaded(
     folder: str, tp_rank: int = 0, tp_size: int = 1, only: list[str] | None = None, device: str = "cpu"
 ) -> dict[str, Any]:
-    """Drain load_weight as one rank: the names in their order, the tensors (or only some), and the bytes read."""
+    """Drain load_weight as one rank: the names in their order and the tensors, or only some of them."""
     from minisgl.distributed import set_tp_info
     from minisgl.models import load_weight
 
-    torch.use_deterministic_algorithms(True)
+    _dirty_memory()
     set_tp_info(tp_rank, tp_size)
     names, tensors = [], {}
-    before = _bytes_read()
-    stream = load_weight(folder, torch.device(device), progress=False)
-    is_lazy = iter(stream) is iter(stream) and _bytes_read() == before
-    for name, tensor in stream:
+    for name, tensor in load_weight(folder, torch.device(device), progress=False):
         names.append(name)
         if only is None or name in only:
             tensors[name] = tensor
-    after = _bytes_read()
-    distinct = {tensor.untyped_storage().data_ptr() for tensor in tensors.values() if tensor.numel()}
+    homes = {tensor.untyped_storage().data_ptr() for tensor in tensors.values() if tensor.numel()}
     return {
         "names": names,
         "tensors": tensors,
-        "bytes_read": after - before if before is not None else None,
-        "is_lazy": is_lazy,
-        "share_memory": len(distinct) < sum(tensor.numel() > 0 for tensor in tensors.values()),
+        "share_memory": len(homes) < sum(tensor.numel() > 0 for tensor in tensors.values()),
     }
+
+
+def share_read(folder: str, tp_rank: int, tp_size: int) -> float | None:
+    """Drain load_weight as one rank: bytes read by system calls over the files' bytes; None where nobody counts."""
+    from minisgl.distributed import set_tp_info
+    from minisgl.models import load_weight
+
+    set_tp_info(tp_rank, tp_size)
+    before = after = 0
+    for _ in range(2):  # the first time also reads the modules that are imported on first use
+        before = _bytes_read()
+        for _ in load_weight(folder, torch.device("cpu"), progress=False):
+            pass
+        after = _bytes_read()
+    whole = sum(file.stat().st_size for file in Path(folder).glob("*.safetensors"))
+    return None if before is None else round((after - before) / whole, 1)
 
 
 def _bytes_read() -> int | None:
@@ -172,9 +205,13 @@ def _bytes_read() -> int | None:
 
 def drained(folder: str, tp_rank: int = 0, tp_size: int = 1) -> dict[str, int]:
     """Drain load_weight and drop each tensor at once; what it holds meanwhile is measured from outside."""
+    import ctypes
+
     from minisgl.distributed import set_tp_info
     from minisgl.models import load_weight
 
+    if hasattr(ctypes.CDLL(None), "mallopt"):  # have glibc give freed tensors back at once, so that they don't count
+        ctypes.CDLL(None).mallopt(-3, 128 * 1024)  # M_MMAP_THRESHOLD, fixed
     set_tp_info(tp_rank, tp_size)
     num_tensors = num_bytes = 0
     for _, tensor in load_weight(folder, torch.device("cpu"), progress=False):
@@ -197,6 +234,19 @@ def broken(folder: str, tp_rank: int = 0, tp_size: int = 1) -> dict[str, Any]:
     except Exception as error:  # whatever it is, the check judges its kind
         return {"kinds": [kind.__name__ for kind in type(error).__mro__], "message": str(error), "came_before": names}
     return {"kinds": [], "message": "", "came_before": names}
+
+
+def answer(folder: str, prompts: list[list[int]]) -> torch.Tensor:
+    """Build the model that a checkpoint describes, load it in three lines, and ask for the prompts' logits."""
+    from minisgl.core import Batch, forward_context
+    from minisgl.models import ModelConfig, create_model, load_weight
+    from minisgl.utils import cached_load_hf_config
+
+    with torch.device("meta"):
+        model = create_model(ModelConfig.from_hf(cached_load_hf_config(folder)))
+    model.load_state_dict(dict(load_weight(folder, torch.device("cpu"), progress=False)))
+    with torch.no_grad(), forward_context(Batch.prefill(prompts)):
+        return model.forward()
 
 
 def left_open(folder: str, take: int) -> dict[str, int]:
