@@ -18,6 +18,8 @@ LAB_ARGS ?=
 TEST_ARGS ?=
 # What depends on how transformers reads a config and computes a model.
 TRANSFORMERS4_TESTS = $(wildcard tests/configs) $(wildcard tests/engine/test_*parity*.py) $(wildcard tests/engine/test_*config*.py)
+# Those that need no GPU.
+BENCHMARKS = $(wildcard benchmarks/load.py benchmarks/grade.py)
 # JupyterLab's own question about news would stand before the first chapter.
 LAB_SETTINGS = $(VENV)/share/jupyter/lab/settings/overrides.json
 FIRST_CHAPTER = $(firstword $(sort $(wildcard notebooks/*/*.ipynb)))
@@ -73,7 +75,7 @@ notebooks: setup
 	$(BIN)/python -m autograder build
 
 bench: setup
-	@set -e; for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python "$$script"; done
+	@set -e; for script in $(BENCHMARKS); do echo "== $$script"; $(BIN)/python "$$script"; done
 
 fuzz: setup
 	$(BIN)/python -m pytest tests/fuzz --timeout 3600 --fuzz-examples 10000

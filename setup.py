@@ -22,5 +22,5 @@ setup(
     packages=packages,
     package_dir=package_dir,
     # Every file in a package's folder goes with it: model data, hints, templates, py.typed.
-    package_data={"*": ["*"], "minisgl": ["tiny_models/**/*"], "autograder.checks": ["**/*"]},
+    package_data={"": ["*"], "minisgl": ["tiny_models/**/*"], "autograder.checks": ["**/*"]},
 )

@@ -148,12 +148,19 @@ def check_memory(role: str) -> Iterator[Finding]:
 
 
 def check_model(role: str) -> Iterator[Finding]:
-    """Check that the small offline model was fetched."""
-    from minisgl import hub
+    """Check that the small offline model was fetched, and that its files are whole."""
+    from minisgl.checkpoint import open_checkpoint
+    from minisgl.errors import MinisglError
+    from minisgl.hub import smollm2
 
-    folder = hub.default_model_folder()
-    good = (folder / "config.json").is_file()
-    yield finding("model", good, str(folder) if good else f"not in {folder}", "the course's small model, fetched once",
+    folder = smollm2.cache_folder() / smollm2.MODEL_NAME
+    fault = f"not in {folder}" if not folder.is_dir() else ""
+    if not fault:
+        try:
+            open_checkpoint(folder)
+        except MinisglError as error:
+            fault = str(error)
+    yield finding("model", not fault, fault or str(folder), "the course's small model, fetched once",
                   "python -m minisgl fetch (chapters work without it, but no real model talks)", needed=False)
 
 

@@ -3,6 +3,8 @@
 import json
 
 import pytest
+import torch
+from safetensors.torch import save_file
 
 from autograder import doctor
 from autograder.worker import sandbox
@@ -125,3 +127,16 @@ def test_a_check_that_breaks_does_not_hide_the_others(monkeypatch):
     findings = doctor.examine()
     assert [item.name for item in findings] == ["oddity", "python"]
     assert "RuntimeError: boom" in findings[0].found
+
+
+def test_the_model_is_found_where_fetch_puts_it(monkeypatch, tmp_path):
+    from minisgl.hub.smollm2 import MODEL_NAME
+
+    monkeypatch.setenv("MINISGL_CACHE", str(tmp_path))
+    (found,) = doctor.check_model("student")
+    assert (found.status, found.found) == ("advice", f"not in {tmp_path / MODEL_NAME}")
+    assert "python -m minisgl fetch" in found.remedy
+    (tmp_path / MODEL_NAME).mkdir()
+    assert status_of(doctor.check_model("student"), "model") == "advice"
+    save_file({"x": torch.zeros(1)}, tmp_path / MODEL_NAME / "model.safetensors")
+    assert status_of(doctor.check_model("student"), "model") == "ok"
