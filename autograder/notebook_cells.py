@@ -91,10 +91,12 @@ def _nbgrader_metadata(grade_id: str, solution: bool = False, points: float | No
 def with_solution_regions(code: str) -> str:
     """Wrap what the student writes in nbgrader's solution markers: each function's body after its docstring.
 
-    Signatures, docstrings, decorators, dataclass fields and module-level names stay outside: they are the task.
+    Signatures, docstrings, decorators, dataclass fields and module-level names stay outside: they are the task. Where
+    no function has a body, as in an abstract class, the bodies of the classes are what is written.
     """
     lines = code.splitlines()
-    for first, last in sorted(_bodies(ast.parse(code)), reverse=True):
+    tree = ast.parse(code)
+    for first, last in sorted(_function_bodies(tree) or _class_bodies(tree), reverse=True):
         while first > 1 and lines[first - 2].lstrip().startswith("#"):
             first -= 1  # a comment that stands before the first statement belongs to the solution
         indent = re.match(r"\s*", lines[first - 1]).group()
@@ -102,17 +104,30 @@ def with_solution_regions(code: str) -> str:
     return "\n".join(lines)
 
 
-def _bodies(tree: ast.Module) -> list[tuple[int, int]]:
-    """List the (first, last) line numbers of the bodies to hide; nested functions lie inside their outer body."""
+def _without_docstring(node: ast.FunctionDef | ast.ClassDef) -> list[ast.stmt]:
+    return node.body[1:] if ast.get_docstring(node) is not None else node.body
+
+
+def _function_bodies(tree: ast.Module) -> list[tuple[int, int]]:
+    """List the (first, last) line numbers of functions' and methods' bodies; nested ones lie inside their outer body."""
     found = []
     for node in tree.body:
         members = node.body if isinstance(node, ast.ClassDef) else [node]
         for function in members:
-            if not isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef)):
-                continue
-            body = function.body[1:] if ast.get_docstring(function) is not None else function.body
+            body = _without_docstring(function) if isinstance(function, ast.FunctionDef) else []
             if body:
                 found.append((body[0].lineno, function.end_lineno))
+    return found
+
+
+def _class_bodies(tree: ast.Module) -> list[tuple[int, int]]:
+    """List the line numbers of classes' bodies after the docstring, or with it where there is nothing else."""
+    found = []
+    for node in tree.body:
+        if isinstance(node, ast.ClassDef):
+            first = (_without_docstring(node) or node.body)[0]
+            decorators = [decorator.lineno for decorator in getattr(first, "decorator_list", [])]
+            found.append((min([first.lineno, *decorators]), node.end_lineno))
     return found
 
 

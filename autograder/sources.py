@@ -130,6 +130,11 @@ def is_stub(text: str) -> bool:
         for node in ast.walk(tree)
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
     ]
+    classes = [
+        [item for item in node.body if not _is_docstring(item)] for node in ast.walk(tree) if isinstance(node, ast.ClassDef)
+    ]
+    # A class whose very body raises is a stub as a whole: it does so as soon as its module is imported.
+    bodies += [body for body in classes if body and _raises_not_implemented(body[0])]
     stubs = [body for body in bodies if body and _raises_not_implemented(body[0])]
     return bool(stubs) and len(stubs) == len([body for body in bodies if body])
 

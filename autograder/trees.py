@@ -87,6 +87,6 @@ def tree_for(work: Work, part: Part) -> dict[str, str]:
 
 
 def _usable(work: Work, module: str) -> dict[str, str]:
-    """Return the student's parts of a module that can be compiled: one broken part mustn't hide the others."""
+    """Return the student's parts of a module that can be compiled: a broken part or a stub mustn't hide the others."""
     found = {part.name: work.pieces.get(part.id, "") for part in parts_of_module(module)}
-    return {name: text for name, text in found.items() if text and syntax_error_of(text) is None}
+    return {name: text for name, text in found.items() if text and syntax_error_of(text) is None and not is_stub(text)}
