@@ -19,7 +19,7 @@ MOE = {"num_experts": 6, "num_experts_per_tok": 2, "moe_intermediate_size": 24, 
 MODEL_TYPES = ("llama", "qwen2", "qwen3", "qwen3_moe")
 
 # Unequal, one of a single token, and one longer than the original context of every scaled RoPE below.
-PROMPT_LENGTHS = (5, 1, 40, 13)
+PROMPT_LENGTHS = (5, 1, 40)
 ORIGINAL_CONTEXT = 16
 
 
