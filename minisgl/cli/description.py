@@ -50,7 +50,9 @@ def describe_model(path: str | Path, tp_size: int) -> dict[str, Any]:
     hf_config = cached_load_hf_config(folder)
     config = ModelConfig.from_hf(hf_config)
     check_tp_size(config, tp_size)
-    stored = standard_tensors(open_checkpoint(folder)) if any(folder.glob("*.safetensors*")) else None
+    # Of a hub id the index may be there without the files that it names; in a local folder that is a fault.
+    file_pattern = "*.safetensors*" if Path(path).expanduser().is_dir() else "*.safetensors"
+    stored = standard_tensors(open_checkpoint(folder)) if any(folder.glob(file_pattern)) else None
     dtype = _dtype_of(stored, hf_config)
     shapes = _local_shapes(config, rank=0, size=1)
     return {

@@ -74,7 +74,7 @@ def _tensor_rows(description: dict[str, Any]) -> Iterator[tuple[str, str]]:
         yield "checkpoint", "no weights in this folder"
     else:
         yield "out of the loader", f"{files['tensors_out_of_loader']} tensors"
-        yield "checkpoint", f"{files['tensors']} tensors, {files['files']} files, {files['bytes']:,} bytes"
+        yield "checkpoint", f"{files['tensors']} tensors, {_files(files['files'])}, {files['bytes']:,} bytes"
     yield "parameters", f"{tensors['parameters']:,}"
     yield "weights", f"{tensors['bytes']:,} bytes in {description['dtype']}"
     yield "KV cache", f"{description['kv_bytes_per_token']:,} bytes a token in {description['dtype']}"
@@ -121,3 +121,7 @@ def _scaling_text(scaling: dict[str, Any] | None) -> str:
 
 def _yes(value: bool) -> str:
     return "yes" if value else "no"
+
+
+def _files(count: int) -> str:
+    return f"{count} file" if count == 1 else f"{count} files"
