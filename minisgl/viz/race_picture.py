@@ -15,7 +15,7 @@ _COLOR = {"everything": VERMILLION, "merge": ORANGE, "ours": BLUE, "student": GR
 _LETTER = {"everything": "A", "merge": "B", "ours": "C", "student": "D"}
 _DASH = {"everything": "", "merge": "dashed", "ours": "", "student": "dashed"}
 _MAX_POINTS = 240
-_COLUMNS = ((8, "lane"), (230, "progress"), (410, "state"), (510, "predicted peak"), (640, "measured"), (750, "counted"),
+_COLUMNS = ((8, "lane"), (230, "progress"), (410, "state"), (505, "predicted peak"), (620, "measured"), (768, "counted"),
             (860, "kernel's mark (predicted)"))  # fmt: skip
 
 
@@ -51,7 +51,7 @@ def _draw_chart(picture: Picture, model: RaceModel, lanes: list[Lane]) -> None:
         picture.text(_LEFT + _PLOT_WIDTH * share, bottom + 16, f"{duration * share:.2f} s", size=11, anchor="middle")
     if size <= top:
         picture.line([place(0, size), place(duration, size)], INK, width=1.2, dash="dashed")
-        picture.text(_LEFT + _PLOT_WIDTH, place(0, size)[1] - 5, f"checkpoint {mib(size)}", size=12, anchor="end")
+        picture.text(_LEFT + 6, place(0, size)[1] - 5, f"checkpoint {mib(size)}", size=12)
     for lane in lanes:
         _draw_lane(picture, lane, place, model.replay_s)
     if model.replay_s is not None:
@@ -107,13 +107,13 @@ def _draw_table(picture: Picture, lanes: list[Lane], y: float) -> None:
             room = int(500 / text_width("x", 11))
             picture.text(510, line, lane.message if len(lane.message) <= room else lane.message[: room - 1] + "…", size=11)
             continue
-        picture.text(510, line, mib(lane.prediction.anonymous_bytes), size=12.5)
+        picture.text(505, line, mib(lane.prediction.anonymous_bytes), size=12.5)
         measured = lane.measured_bytes
         if measured is not None:
             off = f" ({measured / lane.prediction.anonymous_bytes - 1:+.1%})" if lane.status == "finished" else ""
-            picture.text(640, line, mib(measured) + off, size=12.5)
+            picture.text(620, line, mib(measured) + off, size=12.5)
         if lane.counted_bytes is not None:
-            picture.text(750, line, mib(lane.counted_bytes), size=12.5)
+            picture.text(768, line, mib(lane.counted_bytes), size=12.5)
         if lane.kernel_bytes is not None:
             picture.text(860, line, f"{mib(lane.kernel_bytes)} ({mib(lane.prediction.resident_bytes)})", size=12.5)
     if not lanes:
