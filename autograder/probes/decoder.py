@@ -123,13 +123,14 @@ def base_class() -> dict[str, Any]:
         return True
 
     complete = Complete()
+    keys = list(complete.state_dict()) if isinstance(complete, BaseOP) else []
     return {
         "is_a_layer": issubclass(BaseLLMModel, BaseOP),
         "arguments_of_forward": list(inspect.signature(BaseLLMModel.forward).parameters),
         "created": can_be_created(BaseLLMModel),
         "created_without_forward": can_be_created(Forgetful),
         "result_of_forward": complete.forward(),
-        "keys": list(complete.state_dict()),
+        "keys": keys,
     }
 
 

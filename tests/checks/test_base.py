@@ -5,30 +5,27 @@ import pytest
 from autograder.checking import expect
 
 
-@pytest.fixture
-def base_class(subject):
-    """What BaseLLMModel is and allows."""
-    return subject.ask("decoder.base_class")
-
-
 @pytest.mark.part("base.base_llm_model")
-def test_a_model_is_a_layer(base_class):
+def test_a_model_is_a_layer(subject):
     """A model is a BaseOP, so it has state_dict and a strict load_state_dict."""
+    base_class = subject.ask("decoder.base_class")
     expect(base_class["is_a_layer"], True, what="is it a BaseOP", hint="derive from BaseOP too: a model is a layer")
     expect(base_class["keys"], ["weight"], what="the keys of a subclass", hint="don't hide BaseOP's state_dict")
 
 
 @pytest.mark.part("base.base_llm_model")
-def test_a_model_without_forward_cannot_be_created(base_class):
+def test_a_model_without_forward_cannot_be_created(subject):
     """Neither BaseLLMModel nor a subclass that forgets forward can be created."""
+    base_class = subject.ask("decoder.base_class")
     hint = "an abstract method works only in a class that derives from ABC: both are needed"
     expect(base_class["created"], False, what="could a BaseLLMModel be created", hint=hint)
     expect(base_class["created_without_forward"], False, what="could a subclass without forward", hint=hint)
 
 
 @pytest.mark.part("base.base_llm_model")
-def test_forward_takes_no_arguments(base_class):
+def test_forward_takes_no_arguments(subject):
     """forward() takes nothing but self: the batch comes from the global context."""
+    base_class = subject.ask("decoder.base_class")
     expect(
         base_class["arguments_of_forward"],
         ["self"],
