@@ -75,6 +75,10 @@ class Judge:
         return summarize(part.id, part.points, tests, trap=trap, helped=part.id in work.helped)
 
 
+def _imports(part: Part) -> tuple[str, ...]:
+    return ("minisgl." + part.module.removesuffix(".py").replace("/", "."),)
+
+
 class _Run:
     """One pytest session over the wanted parts; also its plugin."""
 
@@ -137,7 +141,7 @@ class _Run:
         part = BY_ID[_part_id(item)]
         if self._open is None or self._open[0] != part.id:
             self.close_tree()
-            self._open = (part.id, self.judge.worker.open(tree_for(self.work, part)))
+            self._open = (part.id, self.judge.worker.open(tree_for(self.work, part), _imports(part)))
         self._subject = Subject(self._open[1], self.judge.worker, self.judge.limits)
         return self._subject
 

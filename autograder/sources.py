@@ -7,6 +7,7 @@ part between comment lines ``# --- part: rope ---``, so that it stays plain Pyth
 from __future__ import annotations
 
 import ast
+import functools
 import re
 
 from autograder.parts import Part, parts_of_module
@@ -69,6 +70,7 @@ def split_reference(module: str, text: str) -> tuple[str, dict[str, str]]:
     return normalize("".join(lines[:header_end])), {name: normalize(piece) for name, piece in pieces.items()}
 
 
+@functools.lru_cache(maxsize=32)
 def header_of(module: str, text: str) -> str:
     """Return the provided top of a reference file: everything before the first statement of a part."""
     names = {name for part in parts_of_module(module) for name in part.names}
@@ -108,6 +110,7 @@ def assemble(module: str, header: str, pieces: dict[str, str], *, marks: bool = 
     return "\n\n".join(block for block in blocks if block)
 
 
+@functools.lru_cache(maxsize=512)
 def syntax_error_of(text: str) -> SyntaxError | None:
     """Return the syntax error in a piece of source, or None (compiling runs nothing)."""
     try:
@@ -119,6 +122,7 @@ def syntax_error_of(text: str) -> SyntaxError | None:
     return None
 
 
+@functools.lru_cache(maxsize=512)
 def is_stub(text: str) -> bool:
     """Tell whether a part is still the untouched stub: some function does nothing but raise NotImplementedError."""
     try:

@@ -92,14 +92,19 @@ class Worker:
             )
         self._control, self._ready = ours, False
 
-    def open(self, files: dict[str, str]) -> Tree:
-        """Lay out a tree of these graded modules (path below ``minisgl/`` -> text) beside the provided files."""
+    def open(self, files: dict[str, str], imports: tuple[str, ...] = ()) -> Tree:
+        """Lay out a tree beside the provided files.
+
+        Args:
+            files: text of each graded module, by path below ``minisgl/``.
+            imports: modules that nearly every question will import: they are imported once, before the forks.
+        """
         self._wait_ready()
         assert self._control is not None
         ours, theirs = socket.socketpair()
         with theirs:
             socket.send_fds(self._control, [b"F"], [theirs.fileno()])
-        plain.send(ours, {"files": files})
+        plain.send(ours, {"files": files, "imports": list(imports)})
         reply = plain.receive(ours)
         if reply is None:
             ours.close()

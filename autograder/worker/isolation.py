@@ -1,8 +1,8 @@
 """Linux namespaces for the processes inside the sandbox, by system call: what bubblewrap can't do for each probe.
 
 A session of one tree gets its own process namespace, so that everything in it dies with its first process, and its
-own user namespace, which makes mounting possible without being root. A probe gets a mount namespace with an empty
-``/tmp`` and ``/dev/shm`` of limited size, the tree read-only, and no capabilities.
+own user namespace, which makes mounting possible without being root. Each probe finds an empty ``/tmp`` and ``/dev/shm``
+of limited size, the tree read-only, and no capabilities.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ _LIBC = ctypes.CDLL(None, use_errno=True)
 _CLONE_NEWNS, _CLONE_NEWIPC, _CLONE_NEWUSER, _CLONE_NEWPID = 0x00020000, 0x08000000, 0x10000000, 0x20000000
 _MS_RDONLY, _MS_NOSUID, _MS_NODEV, _MS_REMOUNT, _MS_BIND, _MS_REC, _MS_PRIVATE = 1, 2, 4, 32, 4096, 16384, 1 << 18
 _PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_SET_CHILD_SUBREAPER, _PR_SET_NO_NEW_PRIVS = 1, 4, 36, 38
+_MNT_DETACH = 2
 _CAPABILITY_VERSION_3 = 0x20080522
 
 
@@ -69,13 +70,16 @@ def mount_tmpfs(path: str, size_mib: int, num_files: int) -> None:
     _mount("tmpfs", path, "tmpfs", _MS_NOSUID | _MS_NODEV, options)
 
 
-def enter_probe(tree: str, size_mib: int, num_files: int) -> None:
-    """Give the calling process its own empty ``/tmp`` and ``/dev/shm``, a read-only tree, and no capabilities."""
-    _call(_LIBC.unshare(_CLONE_NEWNS), "new mount namespace")
-    mount_tmpfs("/tmp", size_mib, num_files)
-    mount_tmpfs("/dev/shm", min(size_mib, 64), 64)
-    _mount(None, tree, None, _MS_REMOUNT | _MS_BIND | _MS_RDONLY | _MS_NOSUID | _MS_NODEV, None)
-    drop_capabilities()
+def make_read_only(path: str) -> None:
+    """Let nobody in this mount namespace write below a mount any more."""
+    _mount(None, path, None, _MS_REMOUNT | _MS_BIND | _MS_RDONLY | _MS_NOSUID | _MS_NODEV, None)
+
+
+def renew_tmpfs(path: str, size_mib: int, num_files: int) -> None:
+    """Put an empty tmpfs in the place of one that holds something."""
+    if os.listdir(path):
+        _call(_LIBC.umount2(path.encode(), _MNT_DETACH), f"unmount of {path}")
+        mount_tmpfs(path, size_mib, num_files)
 
 
 def drop_capabilities() -> None:

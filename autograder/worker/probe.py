@@ -17,7 +17,7 @@ MAX_TEXT = 4000
 
 
 def run(request: dict[str, Any], tree: str, private: str, isolated: bool, answer_fd: int, output_fd: int, go_fd: int) -> None:
-    """Answer one question on ``answer_fd`` and leave; never returns.
+    """Answer one question from a clean fork and leave; never returns.
 
     Args:
         request: ``probe``, ``args``, ``limits``, ``measure``.
@@ -29,22 +29,36 @@ def run(request: dict[str, Any], tree: str, private: str, isolated: bool, answer
         go_fd: a byte arrives here once the watcher has noted the memory in use (only with ``measure``).
     """
     try:
-        limits = Limits.from_plain(request["limits"])
-        _shut_in(tree, private, isolated, limits, output_fd, keep=(answer_fd, go_fd))
+        shut_in(tree, private, isolated, output_fd, keep=(answer_fd, go_fd))
         if request.get("measure"):
             Path("/proc/self/clear_refs").write_text("5")  # the peak starts again from here
             os.write(answer_fd, b"M")
             os.read(go_fd, 1)
-        apply(limits)
-        header, blob = _answer(request, tree, limits)
-        _write_all(answer_fd, plain.frame(header, blob))
-        if request.get("measure"):
-            os.read(go_fd, 1)  # stay until the watcher has read the peak: it is gone with the process
+        answer(request, tree, private, answer_fd, 1)
     finally:
         os._exit(0)
 
 
-def _shut_in(tree: str, private: str, isolated: bool, limits: Limits, output_fd: int, keep: tuple[int, ...]) -> None:
+def answer(request: dict[str, Any], tree: str, private: str, answer_fd: int, output_fd: int) -> None:
+    """Answer one question in a process that is shut in already, and leave; never returns."""
+    try:
+        if output_fd > 2:
+            os.dup2(output_fd, 1)
+            os.dup2(output_fd, 2)
+            os.close(output_fd)
+        limits = Limits.from_plain(request["limits"])
+        os.chdir(private)
+        os.environ.update(HOME=private, TMPDIR=private)
+        tempfile.tempdir = private
+        apply(limits)
+        header, blob = _answer(request, tree, limits)
+        _write_all(answer_fd, plain.frame(header, blob))
+    finally:
+        os._exit(0)
+
+
+def shut_in(tree: str, private: str, isolated: bool, output_fd: int, keep: tuple[int, ...]) -> None:
+    """Give up everything that student code must not have: descriptors, capabilities, environment; set the path."""
     null = os.open(os.devnull, os.O_RDONLY)
     for source, target in ((null, 0), (output_fd, 1), (output_fd, 2)):
         os.dup2(source, target)
@@ -52,14 +66,10 @@ def _shut_in(tree: str, private: str, isolated: bool, limits: Limits, output_fd:
     for low, high in zip([3, *[fd + 1 for fd in kept]], [*kept, 4096]):
         os.closerange(low, high)
     if isolated:
-        isolation.enter_probe(tree, limits.file_mib, limits.files)
+        isolation.drop_capabilities()
     isolation.set_dumpable(True)
-    os.chdir(private)
     os.environ.clear()
-    os.environ.update(
-        PATH="/usr/bin:/bin", HOME=private, TMPDIR=private, LANG="C.UTF-8", OMP_NUM_THREADS="1", HF_HUB_OFFLINE="1"
-    )
-    tempfile.tempdir = private
+    os.environ.update(PATH="/usr/bin:/bin", LANG="C.UTF-8", OMP_NUM_THREADS="1", HF_HUB_OFFLINE="1")
     sys.argv = ["probe"]
     sys.path.insert(0, tree)
     if "minisgl" in sys.modules:  # imported before the fork, with its light provided modules
@@ -104,10 +114,17 @@ def _described(error: BaseException, tree: str) -> dict[str, Any]:
 
 
 def _loaded_files(tree: str) -> list[str]:
-    """Return which of the tree's own files were imported, as paths below ``minisgl/``."""
-    root = os.path.join(tree, "minisgl") + os.sep
-    files = [getattr(module, "__file__", None) for name, module in list(sys.modules.items()) if name.startswith("minisgl")]
-    return sorted(file.removeprefix(root) for file in files if isinstance(file, str) and file.startswith(root))
+    """Return which of the tree's own model files were imported, as paths below ``minisgl/``.
+
+    Only their names are looked up: going through all of sys.modules would copy every page that a module lies on.
+    """
+    root = os.path.join(tree, "minisgl")
+    found = []
+    for path in sorted(os.listdir(os.path.join(root, "models"))):
+        module = sys.modules.get(f"minisgl.models.{path.removesuffix('.py')}")
+        if module is not None and getattr(module, "__file__", None) == os.path.join(root, "models", path):
+            found.append(f"models/{path}")
+    return found
 
 
 def _write_all(fd: int, data: bytes) -> None:

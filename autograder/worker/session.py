@@ -19,8 +19,11 @@ from typing import Any
 
 from autograder.worker import isolation, plain, probe
 from autograder.worker.limits import Limits, descendants, status_kib, usage
+from autograder.worker.warm import Warm
 
 TICK_S = 0.02
+TMPFS = (Limits().file_mib, Limits().files)
+SHM = (64, 64)
 
 
 def build_tree(root: Path, provided: Path, files: dict[str, str]) -> None:
@@ -57,6 +60,14 @@ class Watched:
     start_kib: int = 0
 
 
+def _read_some(fd: int, most: int) -> bytes | None:
+    """Read from a pipe that is ready: empty at its end, None when there was nothing after all."""
+    try:
+        return os.read(fd, most)
+    except BlockingIOError:
+        return None
+
+
 def _read_rest(fd: int, received: bytearray, most: int) -> None:
     """Read what a pipe still holds, without waiting for whoever keeps its other end open."""
     os.set_blocking(fd, False)
@@ -74,6 +85,8 @@ class Session:
         self.isolated = isolated
         self.scratch = scratch
         self.outer_pid = (0, 0)
+        self.imports: list[str] = []
+        self.warm: Warm | None = None
 
     def serve(self) -> None:
         """Run until the other side closes the connection."""
@@ -82,12 +95,17 @@ class Session:
             return
         if self.isolated:
             isolation.mount_tmpfs("/session", 16, 400)
+            isolation.mount_tmpfs("/tmp", *TMPFS)
+            isolation.mount_tmpfs("/dev/shm", *SHM)
             self.tree = "/session"
         else:
             self.tree = tempfile.mkdtemp(prefix="tree-", dir=self.scratch)
             isolation.adopt_orphans()
         try:
             build_tree(Path(self.tree), self.provided, first[0]["files"])
+            if self.isolated:
+                isolation.make_read_only("/session")
+            self.imports = first[0].get("imports", [])
             plain.send(self.connection, {"ready": True})
             while (request := plain.receive(self.connection)) is not None:
                 self._ask(request[0])
@@ -97,54 +115,101 @@ class Session:
 
     def _ask(self, request: dict[str, Any]) -> None:
         limits = Limits.from_plain(request["limits"])
-        private = "/tmp" if self.isolated else tempfile.mkdtemp(prefix="probe-", dir=self.scratch)
         started = time.monotonic()
+        watched = Watched()
+        if limits == Limits() and not request.get("measure") and self.imports:
+            self._run(request, limits, watched, warm=True)
+            if watched.stopped == "ended":  # without an answer: find out why, in a process of our own
+                watched = Watched()
+        if not watched.stopped:
+            self._run(request, limits, watched, warm=False)
+        self._reply(watched, limits, time.monotonic() - started)
+
+    def _run(self, request: dict[str, Any], limits: Limits, watched: Watched, *, warm: bool) -> None:
+        private = "/tmp" if self.isolated else tempfile.mkdtemp(prefix="probe-", dir=self.scratch)
         answer_in, answer_out = os.pipe()
         output_in, output_out = os.pipe()
         go_in, go_out = os.pipe()
-        pid = os.fork()
-        if pid == 0:
-            probe.run(request, self.tree, private, self.isolated, answer_out, output_out, go_in)
-        for fd in (answer_out, output_out, go_in):
-            os.close(fd)
-        watched = Watched()
         try:
-            self._watch(pid, answer_in, output_in, go_out, limits, bool(request.get("measure")), watched)
-        finally:
-            self._end(pid, watched)
+            if warm:
+                pid = self._ask_warm(request, private, [answer_out, output_out])
+            else:
+                self._give_up_warm()
+                pid = os.fork()
+                if pid == 0:
+                    probe.run(request, self.tree, private, self.isolated, answer_out, output_out, go_in)
+            for fd in (answer_out, output_out, go_in):
+                os.close(fd)
+            if pid:
+                self._watch(pid, answer_in, output_in, go_out, limits, bool(request.get("measure")), watched)
+            if not (warm and watched.stopped == "answered" and self._is_tidy(pid)):
+                self._end(pid, watched, reap_first=not warm and watched.stopped == "ended")
             _read_rest(output_in, watched.output, limits.output_kib << 10)
+        finally:
             for fd in (answer_in, output_in, go_out):
                 os.close(fd)
-            if not self.isolated:
-                shutil.rmtree(private, ignore_errors=True)
-        self._reply(watched, limits, time.monotonic() - started)
+            self._clear(private)
+
+    def _is_tidy(self, pid: int) -> bool:
+        """Tell whether the warm process may go on: its question's process has ended and left nothing behind."""
+        return self.warm is not None and self.warm.finished() and descendants("self") == [self._outer_pid(pid)]
+
+    def _ask_warm(self, request: dict[str, Any], private: str, fds: list[int]) -> int:
+        """Hand the question to the warm process (started at need); 0 when there is none to be had."""
+        if self.warm is None:
+            self.warm = Warm(self.tree, self.isolated, self.imports, Limits())
+        if self.warm.ready and self.warm.ask(request, private, fds):
+            return self.warm.pid
+        self.imports = []  # importing the tree ends badly: every question finds out for itself
+        self._give_up_warm()
+        return 0
+
+    def _give_up_warm(self) -> None:
+        if self.warm is not None:
+            self.warm.close()
+            pid, self.warm = self.warm.pid, None
+            self._end(pid, Watched())
+
+    def _clear(self, private: str) -> None:
+        if not self.isolated:
+            shutil.rmtree(private, ignore_errors=True)
+            return
+        isolation.renew_tmpfs("/tmp", *TMPFS)
+        isolation.renew_tmpfs("/dev/shm", *SHM)
 
     def _watch(
         self, pid: int, answer_in: int, output_in: int, go_out: int, limits: Limits, measure: bool, watched: Watched
     ) -> None:
         deadline = time.monotonic() + limits.wall_s
         poller = select.poll()
-        for fd in (answer_in, output_in, self.connection.fileno()):
-            poller.register(fd, select.POLLIN | select.POLLHUP)
+        warm_fd = self.warm.fileno() if self.warm is not None else -1
+        for fd in (answer_in, output_in, self.connection.fileno(), warm_fd):
+            if fd >= 0:
+                poller.register(fd, select.POLLIN | select.POLLHUP)
         own = status_kib("self", "RssAnon")["RssAnon"]
         mark_pending = measure
         while not watched.stopped:
             for fd, _ in poller.poll(TICK_S * 1000):
                 if fd == self.connection.fileno():
                     watched.stopped = "abandoned"
+                elif fd == warm_fd:  # the question's process has ended, or the warm one is lost
+                    poller.unregister(fd)
+                    _read_rest(answer_in, watched.received, limits.answer_mib * 4 << 20)
+                    size = plain.frame_size(watched.received)
+                    watched.stopped = "answered" if size and len(watched.received) >= size else "ended"
                 elif fd == answer_in:
-                    part = os.read(fd, 1 << 20)
+                    part = _read_some(fd, 1 << 20)
                     if mark_pending and part:
                         watched.start_kib = status_kib(self._outer_pid(pid), "VmRSS")["VmRSS"]
                         os.write(go_out, b"G")
                         part, mark_pending = part[1:], False
-                    elif not part:
+                    elif part == b"":
                         poller.unregister(fd)
-                    watched.received += part
-                elif (part := os.read(fd, 1 << 16)) == b"":
+                    watched.received += part or b""
+                elif (part := _read_some(fd, 1 << 16)) == b"":
                     poller.unregister(fd)
                 else:
-                    watched.output += part
+                    watched.output += part or b""
             self._judge_progress(pid, answer_in, limits, watched, deadline, own)
         if measure:
             watched.peak_kib = status_kib(self._outer_pid(pid), "VmHWM")["VmHWM"] - watched.start_kib
@@ -193,12 +258,16 @@ class Session:
                         return number
         return 0
 
-    def _end(self, pid: int, watched: Watched) -> None:
-        """Kill the probe and everything that it left behind, and note how it ended."""
-        if watched.stopped == "ended":
+    def _end(self, pid: int, watched: Watched, *, reap_first: bool = False) -> None:
+        """Kill the probe and everything that it left behind, and note how it ended; one that has ended is reaped first."""
+        if self.warm is not None:
+            self.warm.close()
+            self.warm = None
+        if reap_first:
             self._reap(pid, watched)
-        else:
-            os.kill(pid, signal.SIGKILL)
+        elif pid:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
         if self.isolated:
             with suppress(ProcessLookupError):
                 os.kill(-1, signal.SIGKILL)
