@@ -9,10 +9,13 @@ import numpy as np
 import torch
 
 from minisgl.checkpoint._fault import fault, quoted
+from minisgl.checkpoint._memory import map_file
 from minisgl.checkpoint._slices import SourceBox
 
 # A checkpoint may have a file per tensor (36,000 of them), so only the last few used stay open.
 _MAX_OPEN_FILES = 16
+# Smaller parameters are cheaper to copy than to map.
+_MAPPED_FROM_BYTES = 1024 * 1024
 # From here on a look for holes (2 microseconds) costs nothing beside the read.
 _HOLE_FROM_BYTES = 256 * 1024
 # Rows of this many bytes are copied out of a mapping: shorter ones would touch whole pages for a few bytes of each, and
@@ -88,6 +91,24 @@ def read_box(files: OpenFiles, box: SourceBox, out: np.ndarray) -> None:
         ) from None
 
 
+def mapped_box(files: OpenFiles, box: SourceBox) -> torch.Tensor | None:
+    """Map a part of a stored tensor, if it is one large run of bytes that a tensor can look into.
+
+    Returns:
+        A tensor of the box's shape and dtype that shares the file's pages until it is written to; None for a part of
+        several runs, a small or misaligned one, a hole, or where mapping isn't possible.
+    """
+    begin, end = box.span
+    is_one_run = box.num_bytes == end - begin
+    if not is_one_run or box.num_bytes < _MAPPED_FROM_BYTES or begin % box.source.dtype.itemsize:
+        return None
+    descriptor = files.descriptor(box.source.file)
+    if os.fstat(descriptor).st_size < end or _is_hole(descriptor, box):
+        return None
+    memory = map_file(descriptor, begin, box.num_bytes)
+    return memory.view(box.source.dtype).view(box.lengths) if memory is not None else None
+
+
 def _is_hole(descriptor: int, box: SourceBox) -> bool:
     """Tell whether the part lies in a hole of a sparse file, which reads as zeros without being read."""
     begin, end = box.span
@@ -101,10 +122,7 @@ def _is_hole(descriptor: int, box: SourceBox) -> bool:
 
 def _read_runs(descriptor: int, box: SourceBox, out: np.ndarray) -> None:
     """Read in one go where the part is contiguous in the file too, else row by row."""
-    # The dimensions from `inner` on lie in one run of bytes, because those behind it are taken whole.
-    inner = len(box.lengths)
-    while inner > 0 and box.lengths[inner:] == box.source.shape[inner:]:
-        inner -= 1
+    inner = len(box.lengths) - box.run_dims
     run_bytes = box.source.dtype.itemsize
     for length in box.lengths[inner:]:
         run_bytes *= length

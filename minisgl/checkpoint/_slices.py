@@ -64,6 +64,14 @@ class SourceBox:
         last = begin + sum((length - 1) * stride for length, stride in zip(self.lengths, self.strides, strict=True))
         return begin, last + self.source.dtype.itemsize
 
+    @property
+    def run_dims(self) -> int:
+        """Number of the last dimensions that lie in one run of bytes: the first of them may be a part, the rest is whole."""
+        inner = len(self.lengths)
+        while inner > 0 and self.lengths[inner:] == self.source.shape[inner:]:
+            inner -= 1
+        return len(self.lengths) - inner
+
     def part(self, dim: int, start: int, length: int) -> "SourceBox":
         """Return the part of this box from ``start`` on in one dimension."""
         starts, lengths = list(self.starts), list(self.lengths)
@@ -72,37 +80,45 @@ class SourceBox:
         return SourceBox(self.source, tuple(starts), tuple(lengths))
 
 
+def box_of(piece: Piece) -> SourceBox:
+    """Turn a piece's slices into the part of the file that they name.
+
+    Raises:
+        CheckpointError: There are more slices than dimensions, or one leaves the stored tensor.
+    """
+    source = piece.source
+    slices = (*piece.source_slice, *[slice(None)] * (len(source.shape) - len(piece.source_slice)))
+    if len(slices) != len(source.shape):
+        raise _misfit(source, f"{len(slices)} slices for shape {source.shape}", "at most one slice per dimension")
+    starts, lengths = [], []
+    for wanted, size in zip(slices, source.shape, strict=True):
+        start, stop = wanted.start or 0, size if wanted.stop is None else wanted.stop
+        if not 0 <= start <= stop <= size or wanted.step not in (None, 1):
+            raise _misfit(source, f"{wanted} of a dimension of size {size}", "a slice inside the stored tensor")
+        starts.append(start)
+        lengths.append(stop - start)
+    return SourceBox(source, tuple(starts), tuple(lengths))
+
+
 def box_and_view(tensor: torch.Tensor, piece: Piece) -> tuple[SourceBox, torch.Tensor]:
     """Turn a piece into the part of the file to read and the view of the parameter to fill, of one shape.
 
     Raises:
         CheckpointError: Slice and slot differ in shape or in dtype, or the slice leaves the stored tensor.
     """
-    source = piece.source
-    place, advice = f"{source.file}: tensor {quoted(source.key)}", "load a checkpoint that fits the config"
-    slices = (*piece.source_slice, *[slice(None)] * (len(source.shape) - len(piece.source_slice)))
-    if len(slices) != len(source.shape):
-        raise fault(place, f"{len(slices)} slices for shape {source.shape}", "at most one slice per dimension", advice)
-    starts, lengths = [], []
-    for wanted, size in zip(slices, source.shape, strict=True):
-        start, stop = wanted.start or 0, size if wanted.stop is None else wanted.stop
-        if not 0 <= start <= stop <= size or wanted.step not in (None, 1):
-            raise fault(place, f"{wanted} of a dimension of size {size}", "a slice inside the stored tensor", advice)
-        starts.append(start)
-        lengths.append(stop - start)
-    view = tensor[piece.slot]
-    if tuple(view.shape) != tuple(lengths):
-        raise fault(
-            place, f"a slice of shape {tuple(lengths)} for a place of shape {tuple(view.shape)}", "equal shapes", advice
-        )
+    source, box, view = piece.source, box_of(piece), tensor[piece.slot]
+    if tuple(view.shape) != box.lengths:
+        found = f"a slice of shape {box.lengths} for a place of shape {tuple(view.shape)}"
+        raise _misfit(source, found, "equal shapes")
     if tensor.dtype != source.dtype:
-        raise fault(
-            place,
-            f"stored as {source.dtype}, read into {tensor.dtype}",
-            "equal dtypes",
-            "read it in the dtype of the file and convert afterwards",
-        )
-    return SourceBox(source, tuple(starts), tuple(lengths)), view
+        found = f"stored as {source.dtype}, read into {tensor.dtype}"
+        raise _misfit(source, found, "equal dtypes; convert after reading")
+    return box, view
+
+
+def _misfit(source: StoredTensor, found: str, expected: str) -> Exception:
+    place = f"{source.file}: tensor {quoted(source.key)}"
+    return fault(place, found, expected, "load a checkpoint that fits the config")
 
 
 def cut(box: SourceBox, view: torch.Tensor, max_bytes: int) -> Iterator[tuple[SourceBox, torch.Tensor]]:

@@ -4,6 +4,7 @@ On the CPU a slice's bytes go from the page cache straight into the parameter. O
 buffers work ahead (``reader_cuda``). Both read only the bytes asked for.
 """
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from types import TracebackType
@@ -11,8 +12,9 @@ from typing import Protocol
 
 import torch
 
-from minisgl.checkpoint._read import OpenFiles, as_numpy, read_box
-from minisgl.checkpoint._slices import Piece, box_and_view, cut
+from minisgl.checkpoint._memory import empty_in_large_pages
+from minisgl.checkpoint._read import OpenFiles, as_numpy, mapped_box, read_box
+from minisgl.checkpoint._slices import Piece, box_and_view, box_of, cut
 
 __all__ = ["CpuReader", "Filled", "Piece", "Reader", "open_reader"]
 
@@ -41,6 +43,23 @@ class Reader(ABC):
 
     lookahead: int = 0
     bytes_read: int = 0
+
+    @abstractmethod
+    def empty(
+        self, shape: tuple[int, ...], dtype: torch.dtype, device: torch.device, pieces: Iterable[Piece]
+    ) -> torch.Tensor:
+        """Make a parameter to fill with these pieces.
+
+        Args:
+            shape: Shape of the parameter.
+            dtype: Its dtype.
+            device: Where it lies.
+            pieces: What ``fill`` will be called with.
+
+        Returns:
+            An uninitialized tensor. On the CPU, a parameter that lies in a file as it is (one piece, one run of bytes)
+            becomes the file's own pages, copy-on-write: nothing is copied, and ``fill`` finds it filled.
+        """
 
     @abstractmethod
     def fill(self, tensor: torch.Tensor, pieces: Iterable[Piece]) -> Filled:
@@ -96,11 +115,30 @@ class CpuReader(Reader):
 
     def __init__(self) -> None:
         self._files = OpenFiles()
+        self._mapped: tuple[torch.Tensor, list[Piece]] | None = None
+
+    def empty(
+        self, shape: tuple[int, ...], dtype: torch.dtype, device: torch.device, pieces: Iterable[Piece]
+    ) -> torch.Tensor:
+        """Make a parameter: the file's pages where they are all of it, else memory (see ``Reader.empty``)."""
+        if device.type != "cpu":
+            return torch.empty(shape, dtype=dtype, device=device)
+        pieces = list(pieces)
+        self._mapped = None
+        mapped = mapped_box(self._files, box_of(pieces[0])) if len(pieces) == 1 else None
+        if mapped is not None and mapped.numel() == math.prod(shape) and mapped.dtype == dtype:
+            self._mapped = (mapped, pieces)
+            return mapped.view(shape)
+        return empty_in_large_pages(shape, dtype)
 
     def fill(self, tensor: torch.Tensor, pieces: Iterable[Piece]) -> Filled:
         """Fill a parameter in place and return when it is full (see ``Reader.fill``)."""
-        for piece in pieces:
-            box, view = box_and_view(tensor, piece)
+        pieces = list(pieces)
+        boxes = [box_and_view(tensor, piece) for piece in pieces]
+        self.bytes_read += sum(box.num_bytes for box, _ in boxes)
+        if self._is_mapped(tensor, pieces):
+            return _Ready()
+        for box, view in boxes:
             for part, place in cut(box, view, _PART_BYTES):
                 if place.device.type == "cpu":
                     read_box(self._files, part, as_numpy(place))
@@ -108,9 +146,17 @@ class CpuReader(Reader):
                     staging = torch.empty(part.lengths, dtype=place.dtype, device="cpu")
                     read_box(self._files, part, as_numpy(staging))
                     place.copy_(staging)
-                self.bytes_read += part.num_bytes
         return _Ready()
+
+    def _is_mapped(self, tensor: torch.Tensor, pieces: list[Piece]) -> bool:
+        """Tell whether a parameter is the one that ``empty`` has just made of just these pieces' pages.
+
+        Reading into it would be right too, only slower: it would make copies of the pages.
+        """
+        mapped, self._mapped = self._mapped, None
+        return mapped is not None and mapped[0].data_ptr() == tensor.data_ptr() and mapped[1] == pieces
 
     def close(self) -> None:
         """Close the files."""
+        self._mapped = None
         self._files.close()

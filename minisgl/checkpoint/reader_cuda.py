@@ -136,6 +136,12 @@ class CudaReader(Reader):
         for thread in self._threads:
             thread.start()
 
+    def empty(
+        self, shape: tuple[int, ...], dtype: torch.dtype, device: torch.device, pieces: Iterable[Piece]
+    ) -> torch.Tensor:
+        """Make a parameter on the device, uninitialized (see ``Reader.empty``)."""
+        return torch.empty(shape, dtype=dtype, device=device)
+
     def fill(self, tensor: torch.Tensor, pieces: Iterable[Piece]) -> Filled:
         """Hand a parameter's parts to the threads and return at once (see ``Reader.fill``)."""
         if self._closing:

@@ -154,7 +154,7 @@ def plan_load(stored: dict[str, StoredTensor], config: ModelConfig, tp_rank: int
 
 def start_parameter(plan: ParameterPlan, reader: Reader, device: torch.device) -> tuple[str, torch.Tensor, Filled]:
     """Allocate a parameter and have its pieces read into their rows; a short vocabulary shard ends in zeros."""
-    tensor = torch.empty(plan.shape, dtype=plan.dtype, device=device)
+    tensor = reader.empty(plan.shape, plan.dtype, device, plan.pieces)
     rows = tensor.flatten(0, -2) if tensor.dim() == 3 else tensor
     rows[plan.pieces[-1].slot[0].stop :].zero_()
     return plan.name, tensor, reader.fill(rows, plan.pieces)
