@@ -109,12 +109,13 @@ def refusals(config: dict[str, Any], bare: bool = False) -> Any:
 
 
 def model_config(config: dict[str, Any], bare: bool = False) -> Any:
-    """Ask for the whole ModelConfig as a dict; ``is_moe`` and ``is_sparse_layer`` (a list) are added."""
+    """Ask for the whole ModelConfig as a dict; ``is_moe``, ``has_qk_norm`` and ``is_sparse_layer`` (a list) are added."""
     from minisgl.models.config import ModelConfig
 
     built = ModelConfig.from_hf(_config(config, bare))
     answer = as_plain(built)
     answer["is_moe"] = built.is_moe
+    answer["has_qk_norm"] = built.has_qk_norm
     answer["is_sparse_layer"] = [built.is_sparse_layer(layer) for layer in range(min(built.num_layers, 200))]
     return answer
 

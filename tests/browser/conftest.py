@@ -23,7 +23,7 @@ FLAGS = [
     "--disable-sync",
     "--no-first-run",
 ]
-COPIED = ("Makefile", "nbgrader_config.py", "pyproject.toml", "notebooks", "solutions", "tests/checks", "scripts")
+COPIED = ("nbgrader_config.py", "notebooks", "solutions", "tests/checks")
 LINKED = (".venv", "autograder", "minisgl")
 TOKEN = "course"
 START_LIMIT_S = 60
@@ -45,11 +45,11 @@ def course(tmp_path_factory):
     return folder
 
 
-def lab_command(folder, port):
+def lab_command(port):
     """Return the command by which ``make lab`` starts JupyterLab, taken from the Makefile itself."""
-    arguments = f"--no-browser --port={port} --IdentityProvider.token={TOKEN}"
+    arguments = f"--no-browser --port={port} --IdentityProvider.token={TOKEN} --expose-app-in-browser"
     dry = subprocess.run(
-        ["make", "--dry-run", "lab", f"LAB_ARGS={arguments}"], cwd=folder, capture_output=True, text=True, check=True
+        ["make", "--dry-run", "lab", f"LAB_ARGS={arguments}"], cwd=ROOT, capture_output=True, text=True, check=True
     )
     joined = dry.stdout.replace("\\\n", " ")
     return next(line for line in joined.splitlines() if re.search(r"jupyter lab\b", line)).strip()
@@ -74,15 +74,15 @@ def lab(course, tmp_path_factory):
         "OMP_NUM_THREADS": "1",
         "HF_HUB_OFFLINE": "1",
     }
-    log = (private / "lab.log").open("w")
-    process = subprocess.Popen(
-        ["bash", "-c", f"exec {lab_command(course, port)}"],
-        cwd=course,
-        env=environment,
-        stdout=log,
-        stderr=log,
-        start_new_session=True,
-    )
+    with (private / "lab.log").open("w") as log:
+        process = subprocess.Popen(
+            ["bash", "-c", f"exec {lab_command(port)}"],
+            cwd=course,
+            env=environment,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+        )
     address = f"http://127.0.0.1:{port}"
     try:
         _wait_until_it_answers(f"{address}/api/status?token={TOKEN}", process, private / "lab.log")
@@ -93,7 +93,7 @@ def lab(course, tmp_path_factory):
             process.wait(timeout=20)
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, signal.SIGKILL)
-        log.close()
+            process.wait()
 
 
 def _wait_until_it_answers(url, process, log):
@@ -129,6 +129,6 @@ def page(browser, lab):
     opened = context.new_page()
     opened.errors = []
     opened.on("pageerror", lambda error: opened.errors.append(str(error)))
-    opened.goto(f"{lab}/lab?token={TOKEN}")
+    opened.goto(f"{lab}/?token={TOKEN}")  # the address that JupyterLab prints
     yield opened
     context.close()

@@ -32,6 +32,7 @@ EXPECTED = {
         "architectures": ["Qwen3ForCausalLM"],
         "num_experts": 0,
         "is_moe": False,
+        "has_qk_norm": True,
     },
     "llama-3.1-8b": {
         "num_kv_heads": 8,
@@ -41,6 +42,7 @@ EXPECTED = {
         "attention_bias": False,
         "architectures": ["LlamaForCausalLM"],
         "is_moe": False,
+        "has_qk_norm": False,
     },
     "qwen2.5-0.5b": {
         "num_kv_heads": 2,
@@ -49,6 +51,7 @@ EXPECTED = {
         "attention_out_bias": False,
         "tie_word_embeddings": True,
         "model_type": "qwen2",
+        "has_qk_norm": False,
     },
     "qwen3-30b-a3b": {
         "num_experts": 128,
@@ -58,6 +61,7 @@ EXPECTED = {
         "mlp_only_layers": [],
         "decoder_sparse_step": 1,
         "is_moe": True,
+        "has_qk_norm": True,
         "tie_word_embeddings": False,
     },
 }
@@ -89,7 +93,12 @@ def sparse_layers(answer):
 def test_from_hf_describes_a_published_model(subject, name):
     """Every field of ModelConfig, from the file as transformers reads it."""
     answer = ask_about(subject, "config.model_config", PUBLISHED[name], bare=False)
-    expect(in_common(answer, EXPECTED[name]), EXPECTED[name], tolerance=EXACT, hint="each field from its function")
+    expect(
+        in_common(answer, EXPECTED[name]),
+        EXPECTED[name],
+        tolerance=EXACT,
+        hint="each field from its function, each property from what the architecture implies",
+    )
     expect(answer.get("rotary_config"), ROTARY[name], tolerance=EXACT, hint="rotary_config_of gives this one")
 
 
