@@ -42,10 +42,8 @@ def encode(value: Any, max_bytes: int) -> tuple[bytes, bytes]:
             isn't finite, a sparse or quantized tensor), or is larger than ``max_bytes`` in all.
     """
     tensors: dict[str, torch.Tensor] = {}
-    text = json.dumps(_plain(value, "answer", tensors, 0), allow_nan=False, ensure_ascii=True).encode()
-    num_bytes = len(text) + sum(tensor.numel() * tensor.element_size() for tensor in tensors.values())
-    if num_bytes > max_bytes:
-        raise NotPlain(f"the answer takes {num_bytes} bytes; at most {max_bytes} were expected")
+    plain = _Plain(tensors, max_bytes)
+    text = json.dumps(plain.of(value, "answer", 0), allow_nan=False, ensure_ascii=True).encode()
     copies = {name: tensor.detach().to("cpu").contiguous().clone() for name, tensor in tensors.items()}
     return text, safetensors.torch.save(copies) if copies else b""
 
@@ -69,40 +67,57 @@ def decode(text: bytes, blob: bytes) -> Any:
     return value
 
 
-def _plain(value: Any, where: str, tensors: dict[str, torch.Tensor], depth: int) -> Any:
-    if depth > MAX_DEPTH:
-        raise NotPlain(f"{where} is nested deeper than {MAX_DEPTH} levels")
-    kind = type(value)
-    if value is None or kind in (bool, int, str):
-        return value
-    if kind is float:
-        if not math.isfinite(value):
-            raise NotPlain(f"{where} is {value}; a finite number was expected")
-        return value
-    if kind in (list, tuple, torch.Size):
-        return [_plain(item, f"{where}[{index}]", tensors, depth + 1) for index, item in enumerate(value)]
-    if kind is dict:
-        wrong = [key for key in value if type(key) is not str or key.startswith("$")]
-        if wrong:
-            raise NotPlain(f"{where} has the key {wrong[0]!r:.80}; plain strings were expected")
-        return {key: _plain(item, f"{where}[{key!r}]", tensors, depth + 1) for key, item in value.items()}
-    if kind is torch.dtype:
-        return {"$dtype": str(value).removeprefix("torch.")}
-    if kind in (torch.Tensor, torch.nn.Parameter):
-        return _plain_tensor(value, where, tensors)
-    if kind is MetaTensor:
-        return {"$meta": {"shape": list(value.shape), "dtype": str(value.dtype).removeprefix("torch.")}}
-    raise NotPlain(f"{where} is a {kind.__module__}.{kind.__qualname__}; plain data was expected (an exact built-in type)")
+class _Plain:
+    """Walk through a value; stop as soon as it is known to be too large."""
 
+    def __init__(self, tensors: dict[str, torch.Tensor], max_bytes: int) -> None:
+        self.tensors = tensors
+        self.max_bytes = self.left = max_bytes
 
-def _plain_tensor(value: torch.Tensor, where: str, tensors: dict[str, torch.Tensor]) -> dict[str, Any]:
-    if value.device.type == "meta":
-        return {"$meta": {"shape": list(value.shape), "dtype": str(value.dtype).removeprefix("torch.")}}
-    if value.layout is not torch.strided or value.is_quantized or value.is_complex():
-        raise NotPlain(f"{where} is a tensor of layout {value.layout} and dtype {value.dtype}; a plain one was expected")
-    name = f"t{len(tensors)}"
-    tensors[name] = value
-    return {"$tensor": name}
+    def of(self, value: Any, where: str, depth: int) -> Any:
+        """Return the JSON form of a value."""
+        if depth > MAX_DEPTH:
+            raise NotPlain(f"{where} is nested deeper than {MAX_DEPTH} levels")
+        kind = type(value)
+        self._count(len(value) if kind in (str, list, tuple, dict) else 1)
+        if value is None or kind in (bool, int, str):
+            return value
+        if kind is float:
+            if not math.isfinite(value):
+                raise NotPlain(f"{where} is {value}; a finite number was expected")
+            return value
+        if kind in (list, tuple, torch.Size):
+            return [self.of(item, f"{where}[{index}]", depth + 1) for index, item in enumerate(value)]
+        if kind is dict:
+            wrong = [key for key in value if type(key) is not str or key.startswith("$")]
+            if wrong:
+                raise NotPlain(f"{where} has the key {wrong[0]!r:.80}; plain strings were expected")
+            return {key: self.of(item, f"{where}[{key!r}]", depth + 1) for key, item in value.items()}
+        if kind is torch.dtype:
+            return {"$dtype": str(value).removeprefix("torch.")}
+        if kind in (torch.Tensor, torch.nn.Parameter):
+            return self._tensor(value, where)
+        if kind is MetaTensor:
+            return {"$meta": {"shape": list(value.shape), "dtype": str(value.dtype).removeprefix("torch.")}}
+        name = f"{kind.__module__}.{kind.__qualname__}"
+        raise NotPlain(f"{where} is a {name}; plain data was expected (an exact built-in type)")
+
+    def _tensor(self, value: torch.Tensor, where: str) -> dict[str, Any]:
+        if value.device.type == "meta":
+            return {"$meta": {"shape": list(value.shape), "dtype": str(value.dtype).removeprefix("torch.")}}
+        if value.layout is not torch.strided or value.is_quantized or value.is_complex():
+            raise NotPlain(
+                f"{where} is a tensor of layout {value.layout} and dtype {value.dtype}; a plain one was expected"
+            )
+        name = f"t{len(self.tensors)}"
+        self.tensors[name] = value
+        self._count(value.numel() * value.element_size())
+        return {"$tensor": name}
+
+    def _count(self, num_bytes: int) -> None:
+        self.left -= num_bytes
+        if self.left < 0:
+            raise NotPlain(f"the answer is too large; at most {self.max_bytes} bytes were expected")
 
 
 def _refuse_constant(text: str) -> None:

@@ -34,13 +34,18 @@ def run(request: dict[str, Any], tree: str, private: str, isolated: bool, answer
             Path("/proc/self/clear_refs").write_text("5")  # the peak starts again from here
             os.write(answer_fd, b"M")
             os.read(go_fd, 1)
-        answer(request, tree, private, answer_fd, 1)
+        answer(request, tree, private, answer_fd, 1, go_fd if request.get("measure") else None)
     finally:
         os._exit(0)
 
 
-def answer(request: dict[str, Any], tree: str, private: str, answer_fd: int, output_fd: int) -> None:
-    """Answer one question in a process that is shut in already, and leave; never returns."""
+def answer(
+    request: dict[str, Any], tree: str, private: str, answer_fd: int, output_fd: int, linger_fd: int | None = None
+) -> None:
+    """Answer one question in a process that is shut in already, and leave; never returns.
+
+    With ``linger_fd`` it waits afterwards, until its peak of memory was read and it is killed.
+    """
     try:
         if output_fd > 2:
             os.dup2(output_fd, 1)
@@ -53,6 +58,8 @@ def answer(request: dict[str, Any], tree: str, private: str, answer_fd: int, out
         apply(limits)
         header, blob = _answer(request, tree, limits)
         _write_all(answer_fd, plain.frame(header, blob))
+        if linger_fd is not None:
+            os.read(linger_fd, 1)
     finally:
         os._exit(0)
 
@@ -87,8 +94,9 @@ def _answer(request: dict[str, Any], tree: str, limits: Limits) -> tuple[dict[st
     except MemoryError as error:
         return {"kind": "memory", "error": _described(error, tree)}, b""
     except BaseException as error:  # also SystemExit and KeyboardInterrupt, which student code may raise
-        kind = "memory" if "can't allocate memory" in str(error) else "error"
-        return {"kind": kind, "error": _described(error, tree)}, b""
+        described = _described(error, tree)
+        kind = "memory" if "can't allocate memory" in described["message"] else "error"
+        return {"kind": kind, "error": described}, b""
     return {"kind": "answer", "files": _loaded_files(tree), "answer": text.decode()}, blob
 
 

@@ -1,0 +1,195 @@
+"""One question is one process: whatever student code does there costs that question alone and is named for what it was.
+
+Every test runs without and with the sandbox.
+"""
+
+import os
+import subprocess
+import time
+
+import pytest
+from autograder.figures import QWEN3_0_6B
+from autograder.worker.client import Worker, WorkerError, clean
+from autograder.worker.limits import Limits
+from tests.autograder.helpers import head_dim
+
+IMPORTS = ("minisgl.models.config",)
+QUESTION = {"config": QWEN3_0_6B, "bare": True}
+SHORT = Limits(cpu_s=2, wall_s=4.0, memory_mib=256, output_kib=64, file_mib=16, processes=20)
+
+
+def ask(worker, files, limits=SHORT, **options):
+    tree = worker.open(files, IMPORTS)
+    try:
+        first = tree.ask("config.head_dim", QUESTION, limits, **options)
+        other = tree.ask("config.architecture", QUESTION, limits)
+        assert (other.status, other.value) == ("answered", "Qwen3ForCausalLM"), f"the next question suffered: {other}"
+        return first
+    finally:
+        tree.close()
+
+
+def test_the_file_that_ran_is_the_given_one(worker):
+    found = ask(worker, head_dim("return 4242"))
+    assert (found.status, found.value) == ("answered", 4242)
+    assert "models/config.py" in found.files
+
+
+def test_the_warm_and_the_fresh_way_give_the_same_answer(worker):
+    for limits in (Limits(), SHORT):
+        assert ask(worker, head_dim("return hf_config.head_dim"), limits).value == 128
+
+
+def test_an_exception_is_described_with_its_place(worker):
+    found = ask(worker, head_dim("x = {}\nreturn x['gone']"))
+    assert found.status == "error"
+    assert found.error["type"] == "KeyError" and "Exception" in found.error["bases"]
+    last = found.error["frames"][-1]
+    assert (last["file"], last["function"], last["text"]) == ("models/config.py", "head_dim_of", "return x['gone']")
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "word"),
+    [
+        ("import os; os._exit(0)", "crashed", "left early, with exit code 0"),
+        ("import os; os._exit(7)", "crashed", "exit code 7"),
+        ("import sys; sys.exit(0)", "error", "SystemExit"),
+        ("import os, signal; os.kill(os.getpid(), signal.SIGSEGV)", "crashed", "SIGSEGV"),
+        ("import os; os.abort()", "crashed", "SIGABRT"),
+        ("import ctypes; ctypes.string_at(0)", "crashed", "SIGSEGV"),
+        ("return head_dim_of(hf_config)", "error", "RecursionError"),
+        ("while True: pass", "time_limit", "processor"),
+        ("while True:\n    try:\n        while True: pass\n    except BaseException: pass", "time_limit", "processor"),
+        ("import time; time.sleep(1000)", "time_limit", "no answer after 4 s"),
+        ("import ctypes; ctypes.CDLL(None).pause()", "time_limit", "no answer"),
+        ("x = bytearray(2 << 30)", "memory_limit", "memory"),
+        ("x = []\nwhile True: x.append(bytearray(1 << 20))", "memory_limit", "memory"),
+        ("import torch; torch.ones(2 << 30)", "memory_limit", "memory"),
+        ("import mmap; m = mmap.mmap(-1, 1 << 30)\nfor i in range(0, 1 << 30, 4096): m[i] = 1", "memory_limit", "MiB"),
+        ("print('x' * (1 << 20)); return 1", "output_limit", "KiB"),
+        ("import os\nwhile True: os.write(2, b'\\xff\\xfe' * 5000)", "output_limit", "KiB"),
+        ("f = open('big', 'wb')\nwhile True: f.write(bytes(1 << 20)); f.flush()", "error", "OSError"),
+        ("return 'x' * (300 << 20)", "refused", "at most"),
+        ("import torch; return torch.zeros(1).as_subclass(type('T', (torch.Tensor,), {}))", "refused", "plain data"),
+        ("return float('nan')", "refused", "finite"),
+        ("class E(Exception):\n    def __str__(self): raise SystemError\nraise E", "error", "can't be read"),
+    ],
+)
+def test_each_way_to_fail_is_named(worker, body, status, word):
+    limits = SHORT
+    if word == "processor":
+        limits = SHORT.changed({"cpu_s": 1, "wall_s": 60.0})  # wall time is the machine's, processor time the code's
+    if "300 << 20" in body:
+        limits = SHORT.changed({"memory_mib": 1024, "wall_s": 30.0})
+    found = ask(worker, head_dim(body), limits)
+    if "open('big'" in body:  # the kernel's signal, or the error where Python ignores it: a full tmpfs or file limit
+        assert found.status in ("error", "output_limit")
+        return
+    assert found.status == status, found
+    assert word in found.message, found
+
+
+def test_a_fork_bomb_is_stopped(worker):
+    found = ask(worker, head_dim("import os\nwhile True:\n    os.fork()"), SHORT)
+    assert found.status in ("refused", "memory_limit", "time_limit"), found
+    time.sleep(0.1)
+
+
+def test_a_thread_bomb_is_stopped(worker):
+    body = "import threading, time\nfor _ in range(500): threading.Thread(target=time.sleep, args=(60,), daemon=True).start()\ntime.sleep(3)"
+    found = ask(worker, head_dim(body), SHORT)
+    if found.status == "error":  # the limit on memory came first: each thread wants a stack
+        assert "can't start new thread" in found.message
+    else:
+        assert found.status == "refused" and "more than 20 processes or threads" in found.message
+
+
+def test_what_is_left_behind_is_killed_and_keeps_nothing_open(worker):
+    marker = f"sleep 7{os.getpid()}"
+    body = f"import subprocess; subprocess.Popen({marker.split()!r}, start_new_session=True); return 128"
+    started = time.monotonic()
+    found = ask(worker, head_dim(body), Limits())
+    assert (found.status, found.value) == ("answered", 128)
+    assert time.monotonic() - started < 20
+    assert marker not in subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout
+
+
+def test_threads_and_finalizers_after_the_answer_change_nothing(worker):
+    body = (
+        "import atexit, threading, time\natexit.register(print, 'late')\n"
+        "threading.Thread(target=time.sleep, args=(60,)).start()\nreturn 128"
+    )
+    found = ask(worker, head_dim(body), Limits())
+    assert (found.status, found.value, found.output) == ("answered", 128, "")
+
+
+def test_a_bomb_at_import_costs_its_tree_alone(worker):
+    tree = worker.open(head_dim("return 128", before="import os; os._exit(3)"), IMPORTS)
+    found = tree.ask("config.head_dim", QUESTION, SHORT)
+    tree.close()
+    assert found.status == "crashed" and "exit code 3" in found.message
+    assert ask(worker, head_dim("return 128")).value == 128
+
+
+def test_each_question_starts_from_the_same_state(worker):
+    tree = worker.open(head_dim("STATE.append(1)\nreturn len(STATE)", before="STATE = []"), IMPORTS)
+    answers = [tree.ask("config.head_dim", QUESTION, Limits()).value for _ in range(3)]
+    tree.close()
+    assert answers == [1, 1, 1]
+
+
+def test_files_of_one_question_are_gone_for_the_next(worker):
+    body = "import os\nfound = os.path.exists('mark'); open('mark', 'w').close()\nreturn int(found)"
+    tree = worker.open(head_dim(body), IMPORTS)
+    answers = [tree.ask("config.head_dim", QUESTION, Limits()).value for _ in range(3)]
+    tree.close()
+    assert answers == [0, 0, 0]
+
+
+def test_the_peak_is_the_kernels_and_counts_what_was_freed(worker):
+    body = "x = bytearray(100 << 20); x[::4096] = b'x' * len(x[::4096]); del x; return 1"
+    found = ask(worker, head_dim(body), measure=True)
+    assert found.status == "answered" and 95 << 10 < found.peak_kib < 140 << 10
+    assert ask(worker, head_dim("return 1"), measure=True).peak_kib < 20 << 10
+
+
+def test_text_from_student_code_is_cleaned():
+    assert clean("a\x1b[31mred\x00\u202e\n", 100) == "a\ufffd[31mred\ufffd\ufffd\n"
+    assert clean("x" * 50, 10) == "x" * 10 + " …"
+
+
+def test_a_worker_that_was_killed_starts_again():
+    with Worker() as worker:
+        worker.start()
+        assert ask(worker, head_dim("return 1")).value == 1
+        worker._process.kill()
+        worker._process.wait()
+        assert ask(worker, head_dim("return 2")).value == 2
+
+
+def test_nothing_is_left_after_closing():
+    worker = Worker()
+    worker.start()
+    tree = worker.open(head_dim("return 1"), IMPORTS)
+    tree.ask("config.head_dim", QUESTION, Limits())
+    pid, scratch = worker._process.pid, worker.scratch
+    tree.close()
+    worker.close()
+    assert not scratch.exists()
+    deadline = time.monotonic() + 10
+    while living := _living_of_group(pid):
+        assert time.monotonic() < deadline, living
+        time.sleep(0.05)
+
+
+def _living_of_group(pid):
+    shown = subprocess.run(["ps", "-o", "stat=,args=", "-g", str(pid)], capture_output=True, text=True, check=False)
+    return [line for line in shown.stdout.splitlines() if not line.startswith("Z")]
+
+
+def test_a_worker_that_cannot_start_says_so(monkeypatch):
+    monkeypatch.setattr("sys.executable", "/bin/false")
+    with Worker() as worker:
+        worker.start()
+        with pytest.raises(WorkerError, match="didn't start"):
+            worker.open({})
