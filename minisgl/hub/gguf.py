@@ -48,7 +48,11 @@ def _save_model(gguf: Path, folder: Path) -> None:
     rope_theta = _rope_theta(model.config)
     model.save_pretrained(folder, max_shard_size=MAX_SHARD_SIZE)
     # transformers 4 reads the base from the top level only, transformers 5 from rope_parameters: write both.
-    _edit_json(folder / "config.json", {"rope_theta": rope_theta}, drop=("_model_name_or_path", "_name_or_path", "quantization_config"))
+    _edit_json(
+        folder / "config.json",
+        {"rope_theta": rope_theta},
+        drop=("_model_name_or_path", "_name_or_path", "quantization_config"),
+    )
 
 
 def _dequantize_option() -> dict[str, Any]:

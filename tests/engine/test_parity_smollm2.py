@@ -12,7 +12,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from minisgl.cli import main
 from minisgl.engine import Engine
-from tests.engine.oracle import difference, logits_of, tokens_of
+from tests.engine.oracle import difference, logits_of, tokens_of_batch
 
 pytestmark = pytest.mark.timeout(900)
 
@@ -67,7 +67,7 @@ def test_the_tokenizer_gives_the_text_back_and_adds_nothing(tokenizer: Any) -> N
 def test_64_greedy_tokens_on_five_prompts_equal_transformers(engine: Engine, oracle: Any, tokenizer: Any) -> None:
     prompts = [tokenizer(prompt).input_ids for prompt in PROMPTS]
     assert difference(engine.logits(prompts), logits_of(oracle, prompts)) < 1e-4
-    assert engine.generate(prompts, 64) == tokens_of(oracle, prompts, 64)
+    assert engine.generate(prompts, 64) == tokens_of_batch(oracle, prompts, 64, tokenizer.eos_token_id)
 
 
 def test_the_command_line_knows_the_capital_of_france(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
