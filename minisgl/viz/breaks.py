@@ -53,7 +53,9 @@ def _swap_gate_up(config: Any, state: State) -> tuple[Any, State]:
 def _drop_qk_norm(config: Any, state: State) -> tuple[Any, State]:
     # A class that differs in nothing but the norms; for experts there is none, so the norms' weights become ones.
     if config.is_moe:
-        return config, {name: torch.ones_like(tensor) if _is_qk_norm(name) else tensor for name, tensor in state.items()}
+        return config, {
+            name: torch.ones_like(tensor) if _is_qk_norm(name) else tensor for name, tensor in state.items()
+        }
     config = replace(config, architectures=("LlamaForCausalLM",))
     return config, {name: tensor for name, tensor in state.items() if not _is_qk_norm(name)}
 
@@ -121,8 +123,13 @@ def broken_copy(engine: Any, kind: str) -> Any:
     broken = BREAKS[kind]
     if not broken.applies(engine.config):
         architecture = engine.config.architectures[0]
-        raise MinisglError(f"{broken.label}: {architecture} has none. Expected a model with it. Choose another mistake or model.")
-    create_model, torch_dtype = need_written("models.register", "create_model"), need_written("utils.dtype", "torch_dtype")
+        raise MinisglError(
+            f"{broken.label}: {architecture} has none. Expected a model with it. Choose another mistake or model."
+        )
+    create_model, torch_dtype = (
+        need_written("models.register", "create_model"),
+        need_written("utils.dtype", "torch_dtype"),
+    )
     config, state = broken.change(engine.config, dict(engine.model.state_dict()))
     copied = copy.copy(engine)
     copied.config = config

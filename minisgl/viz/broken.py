@@ -12,13 +12,13 @@ import torch
 
 from minisgl.errors import MinisglError
 from minisgl.viz.breaks import BREAKS, broken_copy
-from minisgl.viz.drawing import BLUE, VERMILLION, Picture, text_width
+from minisgl.viz.drawing import BLUE, VERMILLION, Picture, lines_of
 from minisgl.viz.needs import NotWrittenYet, need_written
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-_WIDTH, _COLUMN, _TOP_TOKENS = 1040, 500, 5
+_WIDTH, _COLUMN, _TOP_TOKENS = 900, 435, 5
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,9 @@ class BreakItModel:
         max_new_tokens: int = 16,
     ) -> None:  # fmt: skip
         if kind not in BREAKS:
-            raise MinisglError(f"there is no mistake {kind!r}. Expected one of {', '.join(BREAKS)}. Choose one of these.")
+            raise MinisglError(
+                f"there is no mistake {kind!r}. Expected one of {', '.join(BREAKS)}. Choose one of these."
+            )
         self.model_path = str(model_path) if model_path else default_model()
         self.kind, self.prompt, self.max_new_tokens = kind, prompt, max_new_tokens
         self.choices = tuple(BREAKS)
@@ -165,7 +167,7 @@ class BreakItModel:
             picture.rect(x, 56, _COLUMN, 270, None, edge=color, edge_width=2)
             picture.text(x + 12, 78, ("✓ " if index == 0 else "✕ ") + title, size=15, bold=True)
             text = f"{self.prompt} ▸ {voice.text}" if voice else "press Run"
-            for line_number, line in enumerate(_lines(text, _COLUMN - 24)[:5]):
+            for line_number, line in enumerate(lines_of(text.replace("\n", "⏎"), _COLUMN - 24, 13)[:5]):
                 picture.text(x + 12, 102 + 19 * line_number, line, size=13)
             if voice:
                 _draw_top(picture, voice, x + 12, 206, color)
@@ -182,23 +184,9 @@ def _draw_top(picture: Picture, voice: Voice, x: float, y: float, color: str) ->
     low = min(values) - 0.25 * (max(values) - min(values) + 1e-6)
     for index, (token, value) in enumerate(voice.top):
         line = y + 20 * (index + 1)
-        picture.text(x + 140, line, repr(token)[:18], size=12, anchor="end")
-        picture.rect(x + 150, line - 11, 240 * (value - low) / (max(values) - low), 14, color)
-        picture.text(x + 398, line, f"{value:.2f}", size=12)
-
-
-def _lines(text: str, width: float) -> list[str]:
-    """Break a text into lines of this many pixels; line ends in it show as ⏎."""
-    room, lines = int(width / text_width("x", 13)), [""]
-    for word in text.replace("\n", "⏎").split(" "):
-        while len(word) > room:
-            lines += [word[:room]]
-            word = word[room:]
-        if len(lines[-1]) + len(word) + 1 > room:
-            lines.append(word)
-        else:
-            lines[-1] = f"{lines[-1]} {word}" if lines[-1] else word
-    return [line for line in lines if line]
+        picture.text(x + 120, line, repr(token)[:18], size=12, anchor="end")
+        picture.rect(x + 130, line - 11, 210 * (value - low) / (max(values) - low), 14, color)
+        picture.text(x + 346, line, f"{value:.2f}", size=12)
 
 
 @contextmanager

@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING, Any
 
 from minisgl.checkpoint.maker import stored_shapes
 from minisgl.errors import MinisglError
-from minisgl.viz.drawing import Picture, mib, text_width
+from minisgl.viz.drawing import ORANGE, VERMILLION, Picture, lines_of, mib
 from minisgl.viz.known import KNOWN, Config
 from minisgl.viz.tracing import Traced, trace
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+_WIDTH, _COLUMNS = 900, (8, 210, 360, 570)
 DTYPE_BYTES = {"bfloat16": 2, "float16": 2, "float32": 4}
 
 
@@ -111,26 +112,16 @@ class ConfigModel:
 
     def picture(self) -> Picture:
         """Draw the table: value, where it came from, and the traps, marked with a sign and a frame."""
-        row_height, top = 24, 66
-        widths = [190, 190, 300, 480]
-        picture = Picture(sum(widths), top + row_height * len(self.rows) + 12, f"{self.name}: {self.summary()}")
+        picture = Picture(_WIDTH, 70, f"{self.name}: {self.summary()}")
         picture.text(8, 20, self.name, size=16, bold=True)
-        picture.text(8, 40, self.summary(), size=12.5)
-        xs = [sum(widths[:i]) + 8 for i in range(4)]
-        for x, head in zip(xs, ("value of", "is", "read from", "why")):
-            picture.text(x, 60, head, size=12, bold=True)
-        for index, row in enumerate(self.rows):
-            y = top + row_height * index
-            marked = row.trap or row.refused
-            if marked:
-                color = "#D55E00" if row.refused else "#E69F00"
-                picture.rect(2, y + 1, sum(widths) - 4, row_height - 2, None, edge=color, edge_width=2)
-                picture.rect(2, y + 1, 5, row_height - 2, color, edge=color)
-            mark = "✕ refused: " if row.refused else "⚠ trap: " if row.trap else ""
-            cells = (row.name, _short(row.value), row.source, mark + row.note)
-            for x, width, cell in zip(xs, widths, cells):
-                size = 12.5 if text_width(cell, 12.5) < width - 10 else 11
-                picture.text(x + 3, y + 16, _cut(cell, width - 12, size), size=size, bold=marked and x == xs[0])
+        for number, line in enumerate(lines_of(self.summary(), _WIDTH - 16, 12.5)):
+            picture.text(8, 42 + 17 * number, line, size=12.5)
+            picture.height = 76 + 17 * number
+        for x, head in zip(_COLUMNS, ("value of", "is", "read from", "why"), strict=True):
+            picture.text(x, picture.height - 8, head, size=12, bold=True)
+        for row in self.rows:
+            _draw_row(picture, row)
+        picture.height += 10
         return picture
 
     def static(self) -> Figure:
@@ -164,10 +155,22 @@ def sizes_of(config: Config) -> Sizes:
     return Sizes(num_params, num_params * num_bytes, kv_numbers * num_bytes, dtype)
 
 
-def _short(value: Any) -> str:
-    return f"{value:,}" if type(value) is int else str(value)
-
-
-def _cut(text: str, width: float, size: float) -> str:
-    room = int(width / text_width("x", size))
-    return text if len(text) <= room else text[: room - 1] + "…"
+def _draw_row(picture: Picture, row: Traced) -> None:
+    """Add a row below the others, as high as its longest cell needs."""
+    mark = "✕ refused: " if row.refused else "⚠ trap: " if row.trap else ""
+    value = f"{row.value:,}" if type(row.value) is int else str(row.value)
+    cells = [
+        lines_of(text, end - start - 10, 12.5)
+        for text, start, end in zip(
+            (row.name, value, row.source, mark + row.note), _COLUMNS, (*_COLUMNS[1:], _WIDTH), strict=True
+        )
+    ]
+    top, height = picture.height, 7 + 16 * max(map(len, cells))
+    if mark:
+        color = VERMILLION if row.refused else ORANGE
+        picture.rect(2, top + 1, _WIDTH - 4, height - 2, None, edge=color, edge_width=2)
+        picture.rect(2, top + 1, 5, height - 2, color, edge=color)
+    for x, lines in zip(_COLUMNS, cells, strict=True):
+        for number, line in enumerate(lines):
+            picture.text(x + 3, top + 16 + 16 * number, line, size=12.5, bold=bool(mark) and x == _COLUMNS[0])
+    picture.height += height

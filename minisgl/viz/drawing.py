@@ -139,6 +139,20 @@ def text_width(text: str, size: float) -> float:
     return 0.62 * size * len(text)
 
 
+def lines_of(text: str, width: float, size: float) -> list[str]:
+    """Break a text at its spaces into lines of at most ``width`` pixels; a longer word is cut."""
+    room, lines = max(1, int(width / text_width("x", size))), [""]
+    for word in text.split(" "):
+        while len(word) > room:
+            lines.append(word[:room])
+            word = word[room:]
+        if lines[-1] and len(lines[-1]) + len(word) + 1 > room:
+            lines.append(word)
+        else:
+            lines[-1] = f"{lines[-1]} {word}".strip()
+    return [line for line in lines if line]
+
+
 def ink_on(fill: str) -> str:
     """Choose black or white, whichever reads better on a colour."""
     red, green, blue = (int(fill[i : i + 2], 16) for i in (1, 3, 5))

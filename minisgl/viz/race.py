@@ -97,7 +97,7 @@ class RaceModel:
         read = {EVERYTHING: self.stored.num_bytes, MERGE: self.stored.num_bytes}
         self.lanes = {
             name: Lane(name, predict(name, self.stored, self.settings.keep), read.get(name, local) + local)
-            for name in (strategies or self.trees)
+            for name in (self.trees if strategies is None else strategies)
         }
 
     def start(self, settings: RaceSettings | None = None, strategies: Iterable[str] | None = None) -> None:
@@ -190,10 +190,16 @@ class RaceModel:
     def describe(self) -> str:
         """Say in words what the chart shows."""
         size = f", {mib(self.stored.num_bytes)} of tensors" if self.stored else ""
-        lines = [f"Memory race on {self.settings.checkpoint}{size}, rank {self.settings.tp_rank} of {self.settings.tp_size}."]
+        lines = [
+            f"Memory race on {self.settings.checkpoint}{size}, rank {self.settings.tp_rank} of {self.settings.tp_size}."
+        ]
         for lane in self.lanes.values():
             exact = f", counted {lane.counted_bytes:,}" if lane.counted_bytes is not None else ""
-            kernel = f", kernel's mark {lane.kernel_bytes:,} (predicted {lane.prediction.resident_bytes:,})" if lane.kernel_bytes else ""
+            kernel = (
+                f", kernel's mark {lane.kernel_bytes:,} (predicted {lane.prediction.resident_bytes:,})"
+                if lane.kernel_bytes
+                else ""
+            )
             lines.append(
                 f"{lane.label}: {lane.status}. Peak of anonymous memory: predicted {lane.prediction.anonymous_bytes:,} bytes "
                 f"({lane.prediction.why}), measured {lane.measured_bytes or 0:,}{exact}{kernel}. {lane.message}".rstrip()

@@ -69,6 +69,10 @@ class Lane:
             self.events.append((line["time_s"], line["kind"], line["name"], line["num_bytes"]))
             self.done_bytes += line["num_bytes"] if line["kind"] in ("read", "yield") else 0
         elif kind == "done":
-            self.counted_bytes, self.kernel_bytes, self.status = line["counted_bytes"], line["resident_bytes"], "finished"
+            self.counted_bytes, self.kernel_bytes, self.status = (
+                line["counted_bytes"],
+                line["resident_bytes"],
+                "finished",
+            )
         elif kind == "failed":
             self.status, self.message = "failed", line["message"]

@@ -10,23 +10,30 @@ if TYPE_CHECKING:
     from minisgl.viz.race import RaceModel
     from minisgl.viz.race_lane import Lane
 
-_WIDTH, _LEFT, _TOP, _PLOT_WIDTH, _PLOT_HEIGHT = 1040, 92, 64, 930, 250
+_WIDTH, _LEFT, _TOP, _PLOT_WIDTH, _PLOT_HEIGHT = 900, 88, 64, 780, 250
 _COLOR = {"everything": VERMILLION, "merge": ORANGE, "ours": BLUE, "student": GREEN}
 _LETTER = {"everything": "A", "merge": "B", "ours": "C", "student": "D"}
 _DASH = {"everything": "", "merge": "dashed", "ours": "", "student": "dashed"}
 _MAX_POINTS = 240
-_COLUMNS = ((8, "lane"), (230, "progress"), (410, "state"), (505, "predicted peak"), (620, "measured"), (768, "counted"),
-            (860, "kernel's mark (predicted)"))  # fmt: skip
+_COLUMNS = ((8, "lane"), (190, "progress"), (308, "state"), (380, "predicted"), (462, "measured peak"), (608, "counted"),
+            (688, "kernel's mark (predicted)"))  # fmt: skip
 
 
 def draw_race(model: RaceModel) -> Picture:
     """Put the chart over the table of lanes."""
     lanes = list(model.lanes.values())
-    picture = Picture(_WIDTH, _TOP + _PLOT_HEIGHT + 70 + 26 * max(len(lanes), 1) + 40, f"Memory race: {model.summary()}")
+    picture = Picture(
+        _WIDTH, _TOP + _PLOT_HEIGHT + 70 + 26 * max(len(lanes), 1) + 40, f"Memory race: {model.summary()}"
+    )
     settings = model.settings
     picture.text(8, 20, f"{settings.checkpoint}, rank {settings.tp_rank} of {settings.tp_size}", size=16, bold=True)
-    kept = "parameters are kept" if settings.keep else "parameters are dropped when handed out"
-    picture.text(8, 42, f"memory above the start; thick: anonymous (must stay), dotted: file-backed (can be dropped); {kept}", size=12)
+    kept = "Parameters are kept" if settings.keep else "Parameters are dropped when handed out"
+    picture.text(
+        8,
+        42,
+        f"memory above the start. Thick: anonymous, must stay. Dotted: file-backed, can be dropped. {kept}.",
+        size=12,
+    )
     _draw_chart(picture, model, lanes)
     _draw_table(picture, lanes, _TOP + _PLOT_HEIGHT + 56)
     return picture
@@ -75,7 +82,15 @@ def _draw_lane(picture: Picture, lane: Lane, place: object, until_s: float | Non
 
 def _draw_mark(picture: Picture, strategy: str, x: float, y: float) -> None:
     picture.rect(x - 8, y - 9, 16, 16, _COLOR[strategy], edge="none")
-    picture.text(x, y + 4, _LETTER[strategy], size=12, anchor="middle", bold=True, color="#ffffff" if strategy != "merge" else "#000000")
+    picture.text(
+        x,
+        y + 4,
+        _LETTER[strategy],
+        size=12,
+        anchor="middle",
+        bold=True,
+        color="#ffffff" if strategy != "merge" else "#000000",
+    )
 
 
 def thin(points: list[tuple[float, float]]) -> list[tuple[float, float]]:
@@ -99,22 +114,24 @@ def _draw_table(picture: Picture, lanes: list[Lane], y: float) -> None:
         _draw_mark(picture, lane.strategy, 16, line - 4)
         picture.text(30, line, lane.label, size=12.5)
         done = min(1.0, lane.done_bytes / lane.total_bytes) if lane.total_bytes else 0.0
-        picture.rect(230, line - 12, 130, 14, None)
-        picture.rect(230, line - 12, 130 * done, 14, _COLOR[lane.strategy])
-        picture.text(366, line, f"{done:.0%}", size=11)
-        picture.text(410, line, lane.status, size=12)
+        picture.rect(190, line - 12, 78, 14, None)
+        picture.rect(190, line - 12, 78 * done, 14, _COLOR[lane.strategy])
+        picture.text(272, line, f"{done:.0%}", size=11)
+        picture.text(308, line, lane.status, size=12)
         if lane.message:
             room = int(500 / text_width("x", 11))
-            picture.text(510, line, lane.message if len(lane.message) <= room else lane.message[: room - 1] + "…", size=11)
+            picture.text(
+                380, line, lane.message if len(lane.message) <= room else lane.message[: room - 1] + "…", size=11
+            )
             continue
-        picture.text(505, line, mib(lane.prediction.anonymous_bytes), size=12.5)
+        picture.text(380, line, mib(lane.prediction.anonymous_bytes), size=12.5)
         measured = lane.measured_bytes
         if measured is not None:
             off = f" ({measured / lane.prediction.anonymous_bytes - 1:+.1%})" if lane.status == "finished" else ""
-            picture.text(620, line, mib(measured) + off, size=12.5)
+            picture.text(462, line, mib(measured) + off, size=12.5)
         if lane.counted_bytes is not None:
-            picture.text(768, line, mib(lane.counted_bytes), size=12.5)
+            picture.text(608, line, mib(lane.counted_bytes), size=12.5)
         if lane.kernel_bytes is not None:
-            picture.text(860, line, f"{mib(lane.kernel_bytes)} ({mib(lane.prediction.resident_bytes)})", size=12.5)
+            picture.text(688, line, f"{mib(lane.kernel_bytes)} ({mib(lane.prediction.resident_bytes)})", size=12.5)
     if not lanes:
         picture.text(8, y + 26, "no race yet: press start", size=13, color=GREY)

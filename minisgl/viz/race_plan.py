@@ -127,7 +127,9 @@ def make_stored(settings: RaceSettings, scratch: Path) -> Stored:
     try:
         config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise MinisglError(f"{folder} has no readable config.json ({error}). Expected a model's folder. Check the path.") from error
+        raise MinisglError(
+            f"{folder} has no readable config.json ({error}). Expected a model's folder. Check the path."
+        ) from error
     return Stored(folder, tensors, Sharding(config, settings.tp_size, settings.tp_rank))
 
 
@@ -143,7 +145,9 @@ def predict(strategy: str, stored: Stored, keep: bool) -> Prediction:
         return Prediction(whole, mapped_peak, "every stored tensor, whole")
     copies = stored.copied_bytes()
     extra = sum(copies.values()) if keep else max(copies.values(), default=0)
-    return Prediction(whole + extra, max(mapped_peak, whole + extra), "every stored tensor, and the merged ones a second time")
+    return Prediction(
+        whole + extra, max(mapped_peak, whole + extra), "every stored tensor, and the merged ones a second time"
+    )
 
 
 def _peak_while_mapped(stored: Stored) -> int:
@@ -166,5 +170,3 @@ def available_bytes() -> int:
         return min(available, max(0, int(limit.read_text()) - int(used.read_text())))
     except (OSError, ValueError):  # no container, or no limit
         return available
-
-

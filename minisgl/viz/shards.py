@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 from minisgl.checkpoint.maker import stored_shapes
 from minisgl.viz.configs import DTYPE_BYTES, sizes_of
-from minisgl.viz.drawing import FAINT, INK, Picture, mib, text_width
+from minisgl.viz.drawing import FAINT, INK, Picture, lines_of, mib, text_width
 from minisgl.viz.known import KNOWN, Config, small
 from minisgl.viz.layout import Share, Sharding, role_of, supported_tp_sizes
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-_WIDTH, _LEFT, _ROW = 1040, 160, 26
+_WIDTH, _LEFT, _ROW = 900, 160, 26
 _ROWS = {
     "q": "q heads", "k": "k heads", "v": "v heads", "o": "o_proj columns", "gate": "gate rows", "up": "up rows",
     "down": "down columns", "vocab": "vocabulary rows",
@@ -125,7 +125,9 @@ class ShardModel:
             lines.append(f"{role}_proj: {side} {_span(range(share.start, share.start + share.size))}.")
         if values.get("num_experts"):
             lines.append(f"Each rank holds this part of every one of the {values['num_experts']} experts.")
-        lines.append(f"Norms and the router are whole on every rank: {self.num_replicated_params:,} numbers are replicated.")
+        lines.append(
+            f"Norms and the router are whole on every rank: {self.num_replicated_params:,} numbers are replicated."
+        )
         return "\n".join(lines)
 
     def _num_heads(self, role: str) -> int:
@@ -135,11 +137,16 @@ class ShardModel:
         """Draw each tensor as a bar, cut where the ranks' parts meet, with this rank's part coloured."""
         roles = list(_ROWS)
         num_experts = self.sharding.values.get("num_experts", 0)
-        picture = Picture(_WIDTH, 100 + (_ROW + 22) * len(roles) + (64 if num_experts else 0), f"{self.name}, {self.summary()}")
+        picture = Picture(
+            _WIDTH, 118 + (_ROW + 22) * len(roles) + (64 if num_experts else 0), f"{self.name}, {self.summary()}"
+        )
         picture.text(8, 20, f"{self.name}: rank {self.tp_rank} of {self.tp_size}", size=16, bold=True)
-        picture.text(8, 42, self.summary(), size=12)
-        picture.text(8, 60, "coloured and framed: this rank's; outlined: another rank's; numbers above a bar: ranks", size=12)
-        y = 88
+        for number, line in enumerate(lines_of(self.summary(), _WIDTH - 16, 12.5)):
+            picture.text(8, 42 + 17 * number, line, size=12.5)
+        picture.text(
+            8, 78, "coloured and framed: this rank's; outlined: another rank's; numbers above a bar: ranks", size=12
+        )
+        y = 106
         for role in roles:
             picture.text(_LEFT - 10, y + 17, ("expert " if num_experts and role in ("gate", "up", "down") else "") + _ROWS[role],
                          size=12, anchor="end")  # fmt: skip
@@ -158,7 +165,17 @@ class ShardModel:
         for head in range(count):
             ranks = self.ranks_of_head(role, head)
             tip = f"{role} head {head}: on rank {_span(ranks)}"
-            picture.box(_LEFT + head * width, y, width - 2, _ROW, role, str(head), strong=head in mine, faded=head not in mine, tip=tip)
+            picture.box(
+                _LEFT + head * width,
+                y,
+                width - 2,
+                _ROW,
+                role,
+                str(head),
+                strong=head in mine,
+                faded=head not in mine,
+                tip=tip,
+            )
             label = ",".join(map(str, ranks)) if len(ranks) < 5 else _span(ranks)
             if len(label) * 6 < width:
                 picture.text(_LEFT + head * width + width / 2, y - 4, label, size=10, anchor="middle")

@@ -129,27 +129,35 @@ class StepperModel:
             param, size = param_of(key)[0], self.local_bytes(key)
             parts = self.groups[param]
             if len(parts) == 1:
-                yield Step(key, param, "read, nothing to merge, hand out", _frozen(buffers), (param,), held, held + size)
+                yield Step(
+                    key, param, "read, nothing to merge, hand out", _frozen(buffers), (param,), held, held + size
+                )
                 continue
             buffers.setdefault(param, []).append(key)
             held += size
             if len(buffers[param]) < len(parts):
                 missing = len(parts) - len(buffers[param])
-                yield Step(key, param, f"read into the buffer, {missing} more to come", _frozen(buffers), (), held, held)
+                yield Step(
+                    key, param, f"read into the buffer, {missing} more to come", _frozen(buffers), (), held, held
+                )
                 continue
             whole = sum(self.local_bytes(part) for part in parts)
             peak = held + whole  # the concatenated copy beside its parts
             held -= whole
             del buffers[param]
             verb = "pack" if kind_of_group(param, parts) == "pack" else "merge"
-            yield Step(key, param, f"read the last part, {verb} by copying, hand out", _frozen(buffers), (param,), held, peak)
+            yield Step(
+                key, param, f"read the last part, {verb} by copying, hand out", _frozen(buffers), (param,), held, peak
+            )
 
     def _by_parameter(self) -> Iterator[Step]:
         for param, parts in self.groups.items():
             whole = sum(self.local_bytes(part) for part in parts)
             for count, key in enumerate(parts, 1):
                 if count < len(parts):
-                    action = "allocate the parameter, read the first part into place" if count == 1 else "read into place"
+                    action = (
+                        "allocate the parameter, read the first part into place" if count == 1 else "read into place"
+                    )
                     yield Step(key, param, action, {param: tuple(parts[:count])}, (), whole, whole)
                 else:
                     action = "allocate, read, hand out" if count == 1 else "read the last part into place, hand out"

@@ -10,7 +10,7 @@ from minisgl.viz.layout import role_of
 if TYPE_CHECKING:
     from minisgl.viz.stepper import Step, StepperModel
 
-_WIDTH, _COLUMN = 1040, 510
+_WIDTH, _COLUMN = 900, 440
 _COLOR = {"file order": VERMILLION, "by parameter": BLUE}
 _DASH = {"file order": "dashed", "by parameter": ""}
 _MAX_GROUPS = 6
@@ -23,7 +23,7 @@ _LEGEND = {
 def draw_stepper(model: StepperModel) -> Picture:
     """Put the two algorithms side by side, over a chart of both."""
     rows = max(len(in_file) for in_file in model.files)
-    per_line = 48
+    per_line = 40
     lines = sum(-(-len(in_file) // per_line) for in_file in model.files) if rows > per_line else len(model.files)
     strip_height = lines * 18 + 44
     picture = Picture(_WIDTH, 60 + strip_height + 220 + 190, f"Merge stepper: {model.summary()}")
@@ -32,7 +32,7 @@ def draw_stepper(model: StepperModel) -> Picture:
     for index, algorithm in enumerate(("file order", "by parameter")):
         x = 8 + index * (_COLUMN + 10)
         picture.text(x, 48, algorithm, size=16, bold=True, color=INK)
-        note = "merge buffers, parts copied together" if index == 0 else "planned from the headers, read into place"
+        note = "parts wait in buffers, then are copied" if index == 0 else "planned ahead, read into place"
         picture.text(x + text_width(algorithm, 16) * 1.15 + 16, 48, note, size=12)
         _files(picture, model, algorithm, x, 60, per_line)
         _assembling(picture, model, algorithm, x, 60 + strip_height)
@@ -46,7 +46,7 @@ def _files(picture: Picture, model: StepperModel, algorithm: str, x: float, y: f
     done = {step.key for step in steps[: model.position]}
     current = steps[model.position - 1].key if model.position else None
     longest = min(per_line, max(len(in_file) for in_file in model.files))
-    cell = min(34.0, (_COLUMN - 62) / longest)
+    cell = min(36.0, (_COLUMN - 62) / longest)
     picture.text(x, y + 12, "read so far", size=11)
     y += 18
     for number, in_file in enumerate(model.files, 1):
@@ -55,7 +55,7 @@ def _files(picture: Picture, model: StepperModel, algorithm: str, x: float, y: f
             left, top = x + 50 + (index % per_line) * cell, y + (index // per_line) * 18
             role = role_of(key)
             picture.box(
-                left, top, cell - 1, 15, role, role if cell > 26 else "", strong=key == current, faded=key not in done,
+                left, top, cell - 1, 15, role, role if cell > 24 else "", strong=key == current, faded=key not in done,
                 tip=f"{key} {list(model.shapes[key])}, {mib(model.local_bytes(key))}",
             )  # fmt: skip
         y += -(-len(in_file) // per_line) * 18
@@ -71,7 +71,9 @@ def _assembling(picture: Picture, model: StepperModel, algorithm: str, x: float,
     done = f"handed out: {len(handed_out)} of {len(model.groups)} parameters"
     picture.text(x, y + 56, done, size=12)
     groups = dict(step.assembling) if step else {}
-    picture.text(x, y + 78, f"assembling {len(groups)} parameters" if groups else "assembling nothing", size=12, bold=True)
+    picture.text(
+        x, y + 78, f"assembling {len(groups)} parameters" if groups else "assembling nothing", size=12, bold=True
+    )
     for index, (param, there) in enumerate(list(groups.items())[:_MAX_GROUPS]):
         _group(picture, model, param, there, x, y + 86 + index * 20)
     if len(groups) > _MAX_GROUPS:
@@ -83,7 +85,9 @@ def _group(picture: Picture, model: StepperModel, param: str, there: tuple[str, 
     width = min(34.0, 190 / len(parts))
     for index, key in enumerate(parts):
         role = role_of(key)
-        picture.box(x + index * width, y, width - 1, 15, role, role if width > 26 else "", faded=key not in there, tip=key)
+        picture.box(
+            x + index * width, y, width - 1, 15, role, role if width > 24 else "", faded=key not in there, tip=key
+        )
     picture.text(x + len(parts) * width + 8, y + 12, param, size=11)
 
 
@@ -112,8 +116,10 @@ def _chart(picture: Picture, model: StepperModel, y: float) -> None:
     picture.line([(cursor, y - 4), (cursor, y + height + 4)], INK, width=2)
     picture.text(left, y + height + 18, "first tensor", size=11)
     picture.text(left + width, y + height + 18, "last tensor", size=11, anchor="end")
-    x = left + 330
+    x = left + 230
     for algorithm in model.steps:
-        picture.line([(x, y + height + 14), (x + 34, y + height + 14)], _COLOR[algorithm], width=2.5, dash=_DASH[algorithm])
+        picture.line(
+            [(x, y + height + 14), (x + 34, y + height + 14)], _COLOR[algorithm], width=2.5, dash=_DASH[algorithm]
+        )
         picture.text(x + 40, y + height + 18, algorithm, size=12)
         x += 170

@@ -7,7 +7,7 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 from minisgl.checkpoint.maker import stored_shapes
-from minisgl.viz.drawing import GREEN, VERMILLION, Picture
+from minisgl.viz.drawing import GREEN, VERMILLION, Picture, lines_of
 from minisgl.viz.known import Config
 from minisgl.viz.layout import parameters_of
 from minisgl.viz.needs import NotWrittenYet, need_written
@@ -23,8 +23,13 @@ ARCHITECTURES = {
     "Qwen3ForCausalLM": (False, True, False),
     "Qwen3MoeForCausalLM": (False, True, True),
 }
-_MODEL_TYPES = {"LlamaForCausalLM": "llama", "Qwen2ForCausalLM": "qwen2", "Qwen3ForCausalLM": "qwen3", "Qwen3MoeForCausalLM": "qwen3_moe"}
-_WIDTH, _ROW = 1040, 24
+_MODEL_TYPES = {
+    "LlamaForCausalLM": "llama",
+    "Qwen2ForCausalLM": "qwen2",
+    "Qwen3ForCausalLM": "qwen3",
+    "Qwen3MoeForCausalLM": "qwen3_moe",
+}
+_WIDTH, _ROW = 900, 24
 
 # One size for all, so that only the switches differ.
 SIZES: Config = {
@@ -80,7 +85,9 @@ class SwitchesModel:
         """Give parameter -> shape for the given switches (default: those that are set)."""
         switches = self.switches if switches is None else switches
         stored = stored_shapes(config_of("Qwen3MoeForCausalLM" if switches["is_moe"] else "LlamaForCausalLM"))
-        shapes = {name: _merged_shape(name, [stored[part] for part in parts]) for name, parts in parameters_of(stored).items()}
+        shapes = {
+            name: _merged_shape(name, [stored[part] for part in parts]) for name, parts in parameters_of(stored).items()
+        }
         result: dict[str, Shape] = {}
         for name, shape in shapes.items():
             if name.endswith(("q_norm.weight", "k_norm.weight")):
@@ -154,13 +161,19 @@ class SwitchesModel:
     def picture(self) -> Picture:
         """Draw the comparison as a table: added rows with a plus sign, removed ones with a minus."""
         rows = self.rows()
-        picture = Picture(_WIDTH, 74 + _ROW * len(rows) + 8, self.summary())
+        picture = Picture(_WIDTH, 91 + _ROW * len(rows) + 8, self.summary())
         picture.text(8, 20, self.architecture or "none of the four architectures", size=16, bold=True)
-        picture.text(8, 42, self.summary(), size=12)
-        for x, head in ((34, "key (layer 0)"), (560, self.base), (780, self.architecture or "with these switches"), (960, "change")):
-            picture.text(x, 64, head, size=12, bold=True)
+        for number, line in enumerate(lines_of(self.summary(), _WIDTH - 16, 12.5)):
+            picture.text(8, 42 + 17 * number, line, size=12.5)
+        for x, head in (
+            (34, "key (layer 0)"),
+            (445, self.base),
+            (630, self.architecture or "these switches"),
+            (820, "change"),
+        ):
+            picture.text(x, 81, head, size=12, bold=True)
         for index, row in enumerate(rows):
-            y = 72 + index * _ROW
+            y = 89 + index * _ROW
             if row.change:
                 color = VERMILLION if row.change == "removed" else GREEN
                 picture.rect(2, y + 1, _WIDTH - 4, _ROW - 2, None, edge=color, edge_width=2)
@@ -168,9 +181,9 @@ class SwitchesModel:
                 sign = {"added": "+", "removed": "−", "reshaped": "≠"}[row.change]
                 picture.text(14, y + 17, sign, size=15, anchor="middle", bold=True, color="#ffffff")
             picture.text(34, y + 16, row.key, size=12.5, bold=bool(row.change))
-            picture.text(560, y + 16, _text(row.before), size=12.5)
-            picture.text(780, y + 16, _text(row.after), size=12.5)
-            picture.text(960, y + 16, row.change, size=12.5)
+            picture.text(445, y + 16, _text(row.before), size=12.5)
+            picture.text(630, y + 16, _text(row.after), size=12.5)
+            picture.text(820, y + 16, row.change, size=12.5)
         return picture
 
     def static(self) -> Figure:
@@ -181,7 +194,11 @@ class SwitchesModel:
 def config_of(architecture: str) -> Config:
     """Give a config.json of the shared sizes for one architecture."""
     config = {**SIZES, "architectures": [architecture], "model_type": _MODEL_TYPES[architecture]}
-    return config if architecture == "Qwen3MoeForCausalLM" else {k: v for k, v in config.items() if "exp" not in k and "moe" not in k}
+    return (
+        config
+        if architecture == "Qwen3MoeForCausalLM"
+        else {k: v for k, v in config.items() if "exp" not in k and "moe" not in k}
+    )
 
 
 def model_shapes(architecture: str) -> dict[str, Shape]:
@@ -217,7 +234,14 @@ def _merged_shape(name: str, shapes: list[Shape]) -> Shape:
 
 
 def _place(key: str) -> int:
-    return next((place for place, word in enumerate(("embed", ".self_attn.", ".mlp.", "layernorm", "model.norm")) if word in key), 5)
+    return next(
+        (
+            place
+            for place, word in enumerate(("embed", ".self_attn.", ".mlp.", "layernorm", "model.norm"))
+            if word in key
+        ),
+        5,
+    )
 
 
 def _text(shape: Shape | None) -> str:

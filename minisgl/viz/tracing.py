@@ -59,7 +59,13 @@ def _architecture(config: Config) -> Traced:
     if model_type in _ARCHITECTURES:
         note = "architectures is absent, so model_type decides"
         return Traced("architecture", _ARCHITECTURES[model_type], "model_type", note, trap=True)
-    return Traced("architecture", None, "model_type", f"neither architectures nor a known model_type: {model_type!r}", refused=True)
+    return Traced(
+        "architecture",
+        None,
+        "model_type",
+        f"neither architectures nor a known model_type: {model_type!r}",
+        refused=True,
+    )
 
 
 def _sizes(config: Config) -> Iterator[Traced]:
@@ -75,7 +81,9 @@ def _sizes(config: Config) -> Iterator[Traced]:
         yield Traced(name, value, field, note, trap=bool(note) and is_size, refused=not is_size)
     num_heads = config.get("num_attention_heads")
     if config.get("num_key_value_heads") is None:
-        yield Traced("num_kv_heads", num_heads, "num_attention_heads", "absent: multi-head attention, one each", trap=True)
+        yield Traced(
+            "num_kv_heads", num_heads, "num_attention_heads", "absent: multi-head attention, one each", trap=True
+        )
         return
     num_kv_heads = config["num_key_value_heads"]
     fits = type(num_kv_heads) is int and num_kv_heads > 0 and type(num_heads) is int and num_heads % num_kv_heads == 0
@@ -144,7 +152,9 @@ def _biases(config: Config, architecture: str | None) -> Iterator[Traced]:
         yield Traced("attention_out_bias", False, "the architecture", "none on o_proj")
     else:
         source = "attention_bias" if "attention_bias" in config else "absent"
-        yield Traced("attention_bias", attention_bias, source, "on q, k and v" if attention_bias else "", trap=attention_bias)
+        yield Traced(
+            "attention_bias", attention_bias, source, "on q, k and v" if attention_bias else "", trap=attention_bias
+        )
         note = "the same field puts a bias on o_proj" if attention_bias else ""
         yield Traced("attention_out_bias", attention_bias, source, note, trap=attention_bias)
     mlp_bias = architecture == "LlamaForCausalLM" and bool(config.get("mlp_bias"))
@@ -165,7 +175,9 @@ def _switches(config: Config, architecture: str | None) -> Iterator[Traced]:
         yield Traced("norm_topk_prob", bool(config.get("norm_topk_prob")), "norm_topk_prob")
         absent = config.get("mlp_only_layers") is None
         value = tuple(config.get("mlp_only_layers") or ())
-        yield Traced("mlp_only_layers", value, "absent" if absent else "mlp_only_layers", "absent means none" if absent else "")
+        yield Traced(
+            "mlp_only_layers", value, "absent" if absent else "mlp_only_layers", "absent means none" if absent else ""
+        )
     field = "dtype" if config.get("dtype") else "torch_dtype"
     dtype = str(config.get(field) or "").removeprefix("torch.")
     note = "the new name of torch_dtype" if field == "dtype" else "" if dtype else "absent: the files decide"
@@ -179,7 +191,9 @@ def _refusals(config: Config) -> Iterator[Traced]:
     if layer_types:
         others = sorted(set(layer_types) - {"full_attention"})
         if others:
-            yield Traced("sliding_window", ", ".join(others), "layer_types", "only full attention is computed", refused=True)
+            yield Traced(
+                "sliding_window", ", ".join(others), "layer_types", "only full attention is computed", refused=True
+            )
     elif window is not None and window is not False:
         first_sliding, num_layers = config.get("max_window_layers"), config.get("num_hidden_layers")
         if type(first_sliding) is int and type(num_layers) is int and first_sliding >= num_layers:
@@ -188,7 +202,9 @@ def _refusals(config: Config) -> Iterator[Traced]:
         elif config.get("use_sliding_window", True):
             yield Traced("sliding_window", window, "sliding_window", "only full attention is computed", refused=True)
         else:
-            yield Traced("sliding_window", "off", "use_sliding_window", f"so sliding_window {window} is ignored", trap=True)
+            yield Traced(
+                "sliding_window", "off", "use_sliding_window", f"so sliding_window {window} is ignored", trap=True
+            )
     activation = config.get("hidden_act", "silu")
     yield Traced("hidden_act", activation, "hidden_act", "" if activation in ("silu", "swish") else "only silu is computed",
                  refused=activation not in ("silu", "swish"))  # fmt: skip

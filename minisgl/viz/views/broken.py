@@ -19,6 +19,8 @@ class BreakIt(Panel):
         **options: As for ``BreakItModel``: kind, prompt, max_new_tokens.
     """
 
+    shows_summary = True
+
     def __init__(self, model_path: str | Path | None = None, *, run: bool = True, **options: Any) -> None:
         super().__init__("Break it", BreakItModel(model_path, **options))
         if run:
@@ -34,8 +36,13 @@ class BreakIt(Panel):
             layout={"width": "480px"},
         )  # fmt: skip
         self.on_change(prompt, lambda value: self._change(prompt=value or " "))
-        length = self.number("New tokens", model.max_new_tokens, 1, 48, lambda value: self._change(max_new_tokens=value))
-        return [[kind, prompt], [length, self.button("Run", self._run, icon="play", hint="Let both models continue the prompt")]]
+        length = self.number(
+            "New tokens", model.max_new_tokens, 1, 48, lambda value: self._change(max_new_tokens=value)
+        )
+        return [
+            [kind, prompt],
+            [length, self.button("Run", self._run, icon="play", hint="Let both models continue the prompt")],
+        ]
 
     def _change(self, **what: Any) -> None:
         self.model.change(**what)

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from minisgl.viz.drawing import Picture
 
 _FONT = "font-family:var(--jp-ui-font-family, sans-serif);color:var(--jp-ui-font-color1, inherit)"
+# For screen readers only: the picture shows it already.
+_ONLY_READ_OUT = "position:absolute;width:1px;height:1px;overflow:hidden;clip-path:inset(50%);white-space:nowrap"
 _open_panels: dict[tuple[str, str], Panel] = {}
 
 
@@ -49,6 +51,8 @@ class Panel:
         box: The ipywidgets container.
     """
 
+    shows_summary = False
+
     def __init__(self, title: str, model: Any) -> None:
         self.model = model
         self.widgets = widgets = need("ipywidgets", "this lab")
@@ -62,12 +66,15 @@ class Panel:
         self._picture = widgets.HTML(layout={"width": "100%"})
         self._status = widgets.HTML(layout={"width": "100%"})
         self._words = widgets.HTML(layout={"width": "100%", "display": "none"})
-        self._words_button = widgets.ToggleButton(description="In words", icon="align-left", tooltip="Say in words what the picture shows")
+        self._words_button = widgets.ToggleButton(
+            description="In words", icon="align-left", tooltip="Say in words what the picture shows", layout={"width": "auto"}
+        )  # fmt: skip
         self._words_button.observe(lambda _: self._show_words(), "value")
         heading = widgets.HTML(f'<h3 style="{_FONT};margin:4px 0">{escape(title)}</h3>')
         rows = [widgets.HBox(row, layout={"flex_flow": "row wrap", "align_items": "center"}) for row in self.controls()]
         self.box = widgets.VBox(
-            [heading, *rows, self._picture, self._status, self._words_button, self._words], layout={"width": "100%", "overflow": "hidden"}
+            [heading, *rows, self._picture, self._status, self._words_button, self._words],
+            layout={"width": "100%", "overflow": "hidden"},
         )
         self.box.add_class("minisgl-lab")
         self.refresh()
@@ -85,8 +92,11 @@ class Panel:
 
     def say(self, text: str, *, is_error: bool = False) -> None:
         """Write the line of result; screen readers read it out when it changes."""
+        hidden = "" if is_error or self.shows_summary else _ONLY_READ_OUT
         mark = '<b style="border-left:5px solid #D55E00;padding-left:6px">Not possible: </b>' if is_error else ""
-        self._status.value = f'<div role="status" aria-live="polite" style="{_FONT};line-height:1.4">{mark}{escape(text)}</div>'
+        self._status.value = (
+            f'<div role="status" aria-live="polite" style="{_FONT};line-height:1.4;{hidden}">{mark}{escape(text)}</div>'
+        )
 
     def dropdown(self, label: str, options: Any, value: Any, act: Callable[[Any], None]) -> Any:
         """Make a dropdown that acts on the model."""
@@ -95,7 +105,9 @@ class Panel:
 
     def checkbox(self, label: str, value: bool, act: Callable[[bool], None]) -> Any:
         """Make a checkbox that acts on the model."""
-        made = self.widgets.Checkbox(description=label, value=value, indent=False, layout={"width": "auto", "margin": "2px 12px"})
+        made = self.widgets.Checkbox(
+            description=label, value=value, indent=False, layout={"width": "auto", "margin": "2px 12px"}
+        )
         return self.on_change(made, act)
 
     def number(self, label: str, value: int, low: int, high: int, act: Callable[[int], None]) -> Any:
@@ -163,7 +175,10 @@ class Panel:
 
 
 def _wide(label: str, room: int) -> dict[str, Any]:
-    return {"style": {"description_width": "initial"}, "layout": {"width": f"{room + 7 * len(label)}px"}}
+    return {
+        "style": {"description_width": "initial"},
+        "layout": {"width": f"{room + 7 * len(label)}px", "margin": "2px 14px 2px 2px"},
+    }
 
 
 def _cell_id() -> str:

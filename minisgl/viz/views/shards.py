@@ -27,10 +27,14 @@ class ShardExplorer(Panel):
         model = self.model
         choices = list(ShardModel.choices) + ([] if isinstance(self._given, str) else [("given config", self._given)])
         self._size = self.dropdown("TP size", model.tp_sizes, model.tp_size, self._set_size)
-        self._rank = self.number("Rank", model.tp_rank, 0, model.tp_size - 1, lambda rank: model.set_ranks(model.tp_size, rank))
+        self._rank = self.number(
+            "Rank", model.tp_rank, 0, model.tp_size - 1, lambda rank: model.set_ranks(model.tp_size, rank)
+        )
         previous = self.button("Previous rank", lambda: self._move(-1), icon="chevron-left")
         following = self.button("Next rank", lambda: self._move(1), icon="chevron-right")
-        return [[self.dropdown("Model", choices, self._given, self._choose), self._size, self._rank, previous, following]]
+        return [
+            [self.dropdown("Model", choices, self._given, self._choose), self._size, self._rank, previous, following]
+        ]
 
     def _choose(self, config: str | Config) -> None:
         self.model.choose(config)

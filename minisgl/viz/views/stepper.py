@@ -17,6 +17,8 @@ class MergeStepper(Panel):
         **options: As for ``StepperModel``.
     """
 
+    shows_summary = True
+
     def __init__(self, config: str | Config = StepperModel.choices[0], **options: Any) -> None:
         self._options = {"config": config, **options}
         super().__init__("Merge stepper", StepperModel(**self._options))
@@ -25,7 +27,9 @@ class MergeStepper(Panel):
         """Choose what to step through; play, pause, step."""
         model, widgets = self.model, self.widgets
         given = self._options["config"]
-        choices = [(name, name) for name in StepperModel.choices] + ([] if isinstance(given, str) else [("given config", given)])
+        choices = [(name, name) for name in StepperModel.choices] + (
+            [] if isinstance(given, str) else [("given config", given)]
+        )
         choose = self.dropdown("Model", choices, given, lambda value: self._again(config=value))
         order = self.dropdown("Files", ORDERS, model.order, lambda value: self._again(order=value))
         files = self.number("Number of files", model.num_files, 1, 8, lambda value: self._again(num_files=value))
@@ -50,4 +54,3 @@ class MergeStepper(Panel):
         for control in (self._slider, self._play):
             control.max = self.model.num_steps
             control.value = 0
-

@@ -23,14 +23,22 @@ class Switches(Panel):
         """One checkbox a switch, one button an architecture."""
         model = self.model
         self._boxes = {
-            name: self.checkbox(label, model.switches[name], lambda value, name=name: model.switches.update({name: value}))
+            name: self.checkbox(
+                label, model.switches[name], lambda value, name=name: model.switches.update({name: value})
+            )
             for name, label in SWITCHES.items()
         }
         buttons = [
-            self.button(name.removesuffix("ForCausalLM"), lambda name=name: self._choose(name), hint=f"Set the switches as {name} has them")
+            self.button(
+                name.removesuffix("ForCausalLM"),
+                lambda name=name: self._choose(name),
+                hint=f"Set the switches as {name} has them",
+            )
             for name in ARCHITECTURES
         ]
-        base = self.dropdown("Compare with", list(ARCHITECTURES), model.base, lambda value: setattr(model, "base", value))
+        base = self.dropdown(
+            "Compare with", list(ARCHITECTURES), model.base, lambda value: setattr(model, "base", value)
+        )
         self._found = self.widgets.HTML()
         compare = self.button("Compare with your model classes", self._compare, icon="check")
         return [[*self._boxes.values(), base], [*buttons, compare], [self._found]]
