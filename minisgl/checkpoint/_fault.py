@@ -30,5 +30,8 @@ def listed(names: Iterable[str]) -> str:
 
 def quoted(value: object) -> str:
     """Quote a value from a file for a message, cut to a readable length."""
-    text = ascii(value)
+    try:
+        text = ascii(value)
+    except RecursionError:
+        return "something nested too deeply"
     return text if len(text) <= 160 else f"{text[:150]}..."

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from minisgl.errors import ConfigError
+from minisgl.utils.hf_config_limits import check_names, check_values
 
 if TYPE_CHECKING:
     from transformers import PretrainedConfig
@@ -65,11 +66,13 @@ def build_hf_config(raw: dict[str, Any], file: Path) -> PretrainedConfig:
         file: where they come from, for messages.
 
     Raises:
-        ConfigError: two fields give the same RoPE value differently, or one isn't an object.
+        ConfigError: two fields give the same RoPE value differently, one isn't an object, or a value can't be a model's.
     """
+    check_names(raw, file)
     model_type = _known_model_type(raw)
     if model_type is None:
         return _bare_config(raw)
+    check_values(raw, file)
     _check_rope_fields(raw, file)
     from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 
