@@ -154,8 +154,12 @@ def merged(stored: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
 
 def measure_one(way: str, folder: Path, check: bool) -> dict[str, float | str]:
     """Run one load in this process: seconds, device peak and (for ours, if asked) whether the values are right."""
-    import transformers  # noqa: F401  imported before the clock starts, for every way
+    from transformers import AutoModelForCausalLM
 
+    from minisgl.utils import cached_load_hf_config
+
+    with torch.device("meta"):  # all that any way imports is imported before the clock starts
+        AutoModelForCausalLM.from_config(cached_load_hf_config(folder))
     device = torch.device("cuda", 0)
     torch.zeros(1, device=device)
     torch.cuda.synchronize()

@@ -122,18 +122,20 @@ def _is_hole(descriptor: int, box: SourceBox) -> bool:
 
 def _read_runs(descriptor: int, box: SourceBox, out: np.ndarray) -> None:
     """Read in one go where the part is contiguous in the file too, else row by row."""
+    memory = out.reshape(-1).view(np.uint8).data
+    if box.num_bytes == box.span[1] - box.span[0]:
+        _read_run(descriptor, box, memory, box.span[0])
+        return
     inner = len(box.lengths) - box.run_dims
     run_bytes = box.source.dtype.itemsize
     for length in box.lengths[inner:]:
         run_bytes *= length
-    num_runs = box.num_bytes // run_bytes
-    if num_runs > 1 and run_bytes in _MAPPED_ROW_BYTES:
+    if run_bytes in _MAPPED_ROW_BYTES:
         _copy_mapped(descriptor, box, out)
         return
     begins = np.array([box.span[0]])
     for length, stride in zip(box.lengths[:inner], box.strides[:inner], strict=True):
         begins = (begins[:, None] + np.arange(length) * stride).reshape(-1)
-    memory = out.reshape(-1).view(np.uint8).data
     for run, begin in enumerate(begins.tolist()):
         _read_run(descriptor, box, memory[run * run_bytes : (run + 1) * run_bytes], begin)
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 
@@ -38,7 +39,7 @@ class SourceBox:
     starts: tuple[int, ...]
     lengths: tuple[int, ...]
 
-    @property
+    @cached_property
     def num_bytes(self) -> int:
         """Size of the part in bytes."""
         num_bytes = self.source.dtype.itemsize
@@ -46,7 +47,7 @@ class SourceBox:
             num_bytes *= length
         return num_bytes
 
-    @property
+    @cached_property
     def strides(self) -> tuple[int, ...]:
         """Bytes from one index to the next in the file, per dimension."""
         strides, stride = [], self.source.dtype.itemsize
@@ -55,7 +56,7 @@ class SourceBox:
             stride *= size
         return tuple(reversed(strides))
 
-    @property
+    @cached_property
     def span(self) -> tuple[int, int]:
         """First byte in the file, and the byte behind the last; everything of the part lies between (with gaps)."""
         begin = self.source.offset + sum(
@@ -64,7 +65,7 @@ class SourceBox:
         last = begin + sum((length - 1) * stride for length, stride in zip(self.lengths, self.strides, strict=True))
         return begin, last + self.source.dtype.itemsize
 
-    @property
+    @cached_property
     def run_dims(self) -> int:
         """Number of the last dimensions that lie in one run of bytes: the first of them may be a part, the rest is whole."""
         inner = len(self.lengths)
