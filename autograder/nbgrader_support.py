@@ -19,13 +19,16 @@ from nbgrader.converters.base import NbGraderException
 from nbgrader.preprocessors import NbGraderPreprocessor
 from traitlets import Bool
 
-from autograder import display
+from autograder import display, hidden
 from autograder.lifting import lift_cells
 from autograder.parts import PARTS, Part, part_of_grade_id
 from autograder.results import PartResult
 from autograder.trees import Work
 from autograder.worker import sandbox
 from autograder.workspace import Workspace, WorkspaceError
+
+
+_PREPARED: set[str] = set()
 
 
 class MendCells(NbGraderPreprocessor):
@@ -89,6 +92,7 @@ class GradeParts(NbGraderPreprocessor):
         cells = [cell for cell in nb.cells if _is_grade(cell) and cell.cell_type == "code"]
         wanted = {_grade_id(cell): part_of_grade_id(_grade_id(cell)) for cell in cells}
         parts = [part for part in PARTS if part in wanted.values()]
+        self._prepare()
         work = self._work([cell.source for cell in nb.cells if cell.cell_type == "code"], parts)
         results = {result.id: result for result in _judge(self._sandbox()).judge(work, parts)} if parts else {}
         for cell in cells:
@@ -99,6 +103,13 @@ class GradeParts(NbGraderPreprocessor):
 
     def _work(self, sources: list[str], parts: list[Part]) -> Work:
         return Work(lift_cells(sources))
+
+    def _prepare(self) -> None:
+        """Use the instructor's hidden cases."""
+        if "hidden" not in _PREPARED:
+            hidden.install(hidden.prepare())
+            atexit.register(hidden.uninstall)
+            _PREPARED.add("hidden")
 
     def _sandbox(self) -> bool:
         if not self.sandboxed:
@@ -127,6 +138,9 @@ class ValidateParts(GradeParts):
     """Judge for the Validate button: no sandbox, earlier chapters from the student's workspace, reasons as errors."""
 
     sandboxed = Bool(False, help="A student who checks their own work needs no sandbox.").tag(config=True)
+
+    def _prepare(self) -> None:
+        """Use nothing hidden: a student's own check has none."""
 
     def _work(self, sources: list[str], parts: list[Part]) -> Work:
         work = Work()

@@ -1,0 +1,186 @@
+"""``python -m autograder grade``: a class of submissions into a report, a table, feedback pages and the gradebook.
+
+Each finished submission is appended to ``DIR/progress.jsonl`` at once, so that a run that was killed goes on where it
+stopped. The report is the same, byte for byte, whatever the order or the number of jobs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import hashlib
+import html
+import io
+import json
+import os
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from autograder import hidden, paths, reference
+from autograder.grading import payload_of, refused_row
+from autograder.parts import GRADED_MODULES, select
+from autograder.schedulers import run_all
+from autograder.submissions import Submission, find
+from autograder.worker import sandbox
+
+
+def main(argv: list[str]) -> int:
+    """Grade submissions. Exit codes: 0 all graded, 1 some refused, 2 wrong usage, 3 the grader itself failed."""
+    options = _parser().parse_args(argv)
+    chapter = None
+    if options.chapter:
+        try:
+            chapter = select(options.chapter)[0].chapter
+        except (ValueError, IndexError) as error:
+            _parser().error(f"--chapter: {error}")
+    problem = None if options.no_sandbox else sandbox.problem()
+    if problem:
+        print(f"refused: {problem}. Student code would run with your rights; --no-sandbox accepts that.", file=sys.stderr)
+        return 2
+    try:
+        rows = grade(
+            find(options.paths, chapter),
+            options.out,
+            sandboxed=not options.no_sandbox,
+            jobs=options.jobs,
+            scheduler=options.scheduler,
+            hidden_folder=options.hidden,
+        )
+        if options.gradebook is not None:
+            from autograder.gradebook import write_rows
+
+            write_rows(rows, options.gradebook)
+    except ValueError as error:
+        print(error, file=sys.stderr)
+        return 2
+    except Exception as error:
+        print(f"the grader itself failed: {type(error).__name__}: {error}", file=sys.stderr)
+        return 3
+    refused = sum(row["status"] == "refused" for row in rows)
+    print(f"{len(rows) - refused} graded, {refused} refused; see {options.out / 'report.json'}")
+    return 1 if refused else 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m autograder grade", description=main.__doc__)
+    parser.add_argument("paths", nargs="+", type=Path, metavar="PATH", help="notebooks, zip files, module trees, or folders")
+    parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="where report.json and grades.csv go")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="submissions graded at a time")
+    parser.add_argument("--scheduler", metavar="ADDRESS", help="a Dask scheduler, as tcp://host:8786, in the place of jobs")
+    parser.add_argument("--no-sandbox", action="store_true", help="run student code without bubblewrap")
+    parser.add_argument("--chapter", help="grade this chapter only; otherwise those that a submission has parts of")
+    parser.add_argument("--hidden", type=Path, metavar="DIR", help="folder of the hidden cases (default: instructor/)")
+    parser.add_argument("--gradebook", nargs="?", const="", metavar="URL", help="also write into nbgrader's gradebook")
+    return parser
+
+
+def grade(
+    submissions: list[Submission],
+    out: Path,
+    *,
+    sandboxed: bool = True,
+    jobs: int = 1,
+    scheduler: str | None = None,
+    hidden_folder: Path | None = None,
+    show_bar: bool = True,
+) -> list[dict[str, Any]]:
+    """Grade submissions and write ``report.json``, ``grades.csv`` and ``feedback/`` below ``out``.
+
+    Returns:
+        The report's rows.
+    """
+    out.mkdir(parents=True, exist_ok=True)
+    hidden_files = hidden.prepare(hidden_folder)
+    rules = rules_digest(hidden_files, sandboxed)
+    readable = [each for each in submissions if not each.refusal]
+    payloads = {_key(payload, rules): payload for payload in (payload_of(each, sandboxed, hidden_files) for each in readable)}
+    done = dict(_read_progress(out / "progress.jsonl"))
+    pending = {key: payload for key, payload in payloads.items() if key not in done}
+    with (out / "progress.jsonl").open("a", encoding="utf-8") as log:
+        for key, row in run_all(pending, jobs=jobs, scheduler=scheduler, total=len(payloads), show_bar=show_bar):
+            done[key] = row
+            log.write(json.dumps({"key": key, "row": row}) + "\n")
+            log.flush()
+            os.fsync(log.fileno())
+    rows = [done[key] for key in payloads] + [refused_row(each) for each in submissions if each.refusal]
+    rows.sort(key=lambda row: (row["student"], row["chapter"], row["status"], row["message"]))
+    _write_reports(rows, out, sandboxed)
+    return rows
+
+
+def rules_digest(hidden_files: dict[str, str], sandboxed: bool) -> str:
+    """Return a digest of everything but the submission that a mark depends on."""
+    digest = hashlib.sha256(f"{hidden.digest(hidden_files)}{sandboxed}".encode())
+    home = Path(__file__).resolve().parent
+    for folder in (paths.checks_root(), home, paths.reference_root()):
+        for path in sorted(folder.rglob("*")):
+            if path.suffix in (".py", ".json", ".toml") and path.is_file():
+                digest.update(path.relative_to(folder).as_posix().encode() + path.read_bytes())
+    for module in GRADED_MODULES:
+        digest.update(reference.header(module).encode())
+    return digest.hexdigest()[:16]
+
+
+def _key(payload: dict[str, Any], rules: str) -> str:
+    parts = [payload["student"], payload["chapter"], sorted(payload["pieces"].items()), sorted(payload["problems"].items())]
+    return hashlib.sha256(json.dumps([rules, *parts]).encode()).hexdigest()[:24]
+
+
+def _read_progress(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield what an earlier run finished; a line that was cut short by a kill doesn't count."""
+    if not path.is_file():
+        return
+    content = path.read_bytes()
+    if content and not content.endswith(b"\n"):
+        path.write_bytes(content[: content.rfind(b"\n") + 1])
+    for line in content.splitlines():
+        try:
+            record = json.loads(line)
+            yield record["key"], record["row"]
+        except (ValueError, KeyError, TypeError):
+            continue
+
+
+def _write_reports(rows: list[dict[str, Any]], out: Path, sandboxed: bool) -> None:
+    public = [{name: value for name, value in row.items() if name != "feedback"} for row in rows]
+    report = {"sandbox": "bubblewrap" if sandboxed else "none", "submissions": public}
+    _replace(out / "report.json", json.dumps(report, indent=1, sort_keys=True, ensure_ascii=True) + "\n")
+    table = io.StringIO()
+    writer = csv.writer(table, lineterminator="\n")
+    writer.writerow(["student", "chapter", "points", "max_points", "status", "message"])
+    for row in rows:
+        cells = [row["student"], row["chapter"], row["points"], row["max_points"], row["status"], row["message"]]
+        writer.writerow([_harmless(cell) for cell in cells])
+    _replace(out / "grades.csv", table.getvalue())
+    (out / "feedback").mkdir(exist_ok=True)
+    for row in rows:
+        name = re.sub(r"[^A-Za-z0-9_.-]", "_", f"{row['student']}-{row['chapter']}") or "unnamed"
+        _replace(out / "feedback" / f"{name}.html", feedback_page(row))
+
+
+def _harmless(cell: Any) -> Any:
+    """Keep a spreadsheet from taking a name for a formula."""
+    return "'" + cell if isinstance(cell, str) and cell[:1] in ("=", "+", "-", "@", "\t") else cell
+
+
+def feedback_page(row: dict[str, Any]) -> str:
+    """Return a student's feedback as a page of its own; everything in it is escaped."""
+    from autograder.display import result_html
+    from autograder.results import PartResult
+
+    title = html.escape(f"{row['student']}: {row['chapter']}")
+    body = "".join(result_html(PartResult.from_plain(values)) + "<hr>" for values in row["feedback"])
+    note = f"<p>{html.escape(row['message'])}</p>" if row["message"] else ""
+    return (
+        f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{title}</title></head><body>'
+        f"<h1>{title}</h1><p>{row['points']:g} of {row['max_points']:g} points</p>{note}{body}</body></html>\n"
+    )
+
+
+def _replace(path: Path, text: str) -> None:
+    temporary = path.with_name(path.name + ".new")
+    temporary.write_text(text, encoding="utf-8")
+    os.replace(temporary, path)

@@ -1,0 +1,46 @@
+"""Write graded rows into nbgrader's gradebook, which stays the system of record."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from autograder import paths
+from autograder.parts import BY_ID, grade_id
+
+
+def write_rows(rows: list[dict[str, Any]], url: str = "") -> None:
+    """Write each row's points as automatic scores; manual scores and comments stay as they are.
+
+    Args:
+        rows: rows of the report.
+        url: the gradebook's database; the course's own when empty.
+
+    Raises:
+        ValueError: a chapter isn't in the gradebook yet.
+    """
+    from nbgrader.api import Gradebook, MissingEntry
+
+    with Gradebook(url or f"sqlite:///{paths.HOME / 'gradebook.db'}") as gradebook:
+        for row in rows:
+            if not row["chapter"]:
+                continue
+            try:
+                gradebook.find_notebook(row["chapter"], row["chapter"])
+            except MissingEntry:
+                raise ValueError(
+                    f"the gradebook doesn't know {row['chapter']} yet; run: nbgrader generate_assignment {row['chapter']}"
+                ) from None
+            gradebook.update_or_create_student(row["student"])
+            gradebook.update_or_create_submission(row["chapter"], row["student"])
+            _write_scores(gradebook, row)
+
+
+def _write_scores(gradebook: Any, row: dict[str, Any]) -> None:
+    notebook = gradebook.find_submission_notebook(row["chapter"], row["chapter"], row["student"])
+    earned = {grade_id(BY_ID[part["id"]]): part for part in row["parts"]}
+    for grade in notebook.grades:
+        part = earned.get(grade.cell.name)
+        share = part["points"] / part["max_points"] if part and part["max_points"] else 0.0
+        grade.auto_score = round(float(grade.cell.max_score) * share, 2)
+        grade.needs_manual_grade = grade.manual_score is not None
+    gradebook.db.commit()

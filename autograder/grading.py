@@ -1,0 +1,87 @@
+"""Grade one submission: the one function that local processes and a Dask cluster run alike."""
+
+from __future__ import annotations
+
+import atexit
+from typing import Any
+
+from autograder import hidden
+from autograder.judge_errors import JudgeError
+from autograder.parts import parts_of_chapter
+from autograder.submissions import Submission
+from autograder.trees import Work
+
+_STATE: dict[str, Any] = {}
+
+
+def payload_of(submission: Submission, sandboxed: bool, hidden_files: dict[str, str]) -> dict[str, Any]:
+    """Return all that ``grade_one`` needs, as plain data."""
+    ids = {part.id for part in parts_of_chapter(submission.chapter)}
+    return {
+        "student": submission.student,
+        "chapter": submission.chapter,
+        "pieces": {name: text for name, text in sorted(submission.work.pieces.items()) if name in ids},
+        "problems": {name: text for name, text in sorted(submission.work.problems.items()) if name in ids},
+        "sandboxed": sandboxed,
+        "hidden": hidden_files,
+    }
+
+
+def grade_one(payload: dict[str, Any]) -> dict[str, Any]:
+    """Grade one submission with this process's warm judge, and return its row of the report.
+
+    Raises:
+        JudgeError: the grader itself failed, twice.
+    """
+    work = Work(dict(payload["pieces"]), problems=dict(payload["problems"]))
+    parts = parts_of_chapter(payload["chapter"])
+    try:
+        results = _judge(payload).judge(work, parts)
+    except JudgeError:  # the machine may have been out of breath: once more, from the start
+        close()
+        results = _judge(payload).judge(work, parts)
+    row = {"student": payload["student"], "chapter": payload["chapter"], "status": "graded", "message": ""}
+    row["points"] = round(sum(result.points for result in results), 2)
+    row["max_points"] = sum(result.max_points for result in results)
+    row["parts"] = [result.as_report() for result in results]
+    row["feedback"] = [result.as_plain() for result in results]
+    return row
+
+
+def refused_row(submission: Submission) -> dict[str, Any]:
+    """Return the row of a submission that can't be graded."""
+    full = sum(part.points for part in parts_of_chapter(submission.chapter))
+    return {
+        "student": submission.student,
+        "chapter": submission.chapter,
+        "status": "refused",
+        "message": submission.refusal,
+        "points": 0.0,
+        "max_points": full,
+        "parts": [],
+        "feedback": [],
+    }
+
+
+def _judge(payload: dict[str, Any]) -> Any:
+    from autograder.judge import Judge, warm_up
+
+    key = (payload["sandboxed"], hidden.digest(payload["hidden"]))
+    if _STATE.get("key") != key:
+        close()
+        hidden.install(payload["hidden"])
+        judge = Judge(sandboxed=payload["sandboxed"])
+        judge.worker.start()
+        warm_up()
+        _STATE.update(key=key, judge=judge)
+        atexit.register(close)
+    return _STATE["judge"]
+
+
+def close() -> None:
+    """End this process's judge."""
+    judge = _STATE.pop("judge", None)
+    _STATE.clear()
+    if judge is not None:
+        judge.worker.close()
+        hidden.uninstall()

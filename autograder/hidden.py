@@ -1,0 +1,57 @@
+"""The instructor's hidden cases: a seed and optional ``*.json`` files in a folder that no student receives."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import secrets
+import sys
+import tempfile
+from pathlib import Path
+
+from autograder import paths
+
+
+def default_folder() -> Path:
+    """Return the course's own folder of hidden things."""
+    named = os.environ.get("MINISGL_HIDDEN")
+    return Path(named) if named else paths.HOME / "instructor"
+
+
+def prepare(folder: Path | None = None) -> dict[str, str]:
+    """Return the hidden folder's files (name -> text); a seed is drawn on first use."""
+    folder = folder or default_folder()
+    folder.mkdir(parents=True, exist_ok=True)
+    seed = folder / "seed"
+    if not seed.is_file():
+        seed.write_text(secrets.token_hex(16) + "\n")
+        seed.chmod(0o600)
+    return {path.name: path.read_text() for path in [seed, *sorted(folder.glob("*.json"))]}
+
+
+def digest(files: dict[str, str]) -> str:
+    """Return a digest of hidden files that gives nothing away: it enters the key under which results are kept."""
+    return hashlib.sha256(repr(sorted(files.items())).encode()).hexdigest()[:16]
+
+
+def install(files: dict[str, str]) -> None:
+    """Make these hidden files the ones of this process; check modules loaded with others are forgotten."""
+    folder = Path(tempfile.gettempdir()) / f"minisgl-hidden-{os.getuid()}-{os.getpid()}"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    for old in folder.iterdir():
+        old.unlink()
+    for name, text in files.items():
+        (folder / name).write_text(text)
+    os.environ["MINISGL_HIDDEN"] = str(folder)
+    root = str(paths.checks_root())
+    for name, module in list(sys.modules.items()):
+        if str(getattr(module, "__file__", "") or "").startswith(root):
+            del sys.modules[name]
+
+
+def uninstall() -> None:
+    """Remove what ``install`` wrote."""
+    import shutil
+
+    folder = Path(tempfile.gettempdir()) / f"minisgl-hidden-{os.getuid()}-{os.getpid()}"
+    shutil.rmtree(folder, ignore_errors=True)

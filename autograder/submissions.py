@@ -1,0 +1,268 @@
+"""Read what students hand in: notebooks, folders, zip files, bare module trees. Only as text; nothing is run.
+
+Links and special files are never followed, sizes and numbers are limited, names in zip files can't leave the zip (it is
+never unpacked). What can't be read becomes a refused submission with the reason.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import stat
+import zipfile
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+
+from autograder.lifting import MAX_PART_CHARS, lift_cells, lift_module, part_of_magic, read_cell
+from autograder.parts import BY_ID, CHAPTERS, GRADED_MODULES, part_of_grade_id
+from autograder.trees import Work
+from autograder.worker.client import clean
+
+MAX_FILE_BYTES = 20 << 20
+MAX_FILES = 5000
+MAX_RATIO = 200
+_SKIPPED = {".ipynb_checkpoints", "__pycache__", "__MACOSX", ".git"}
+
+
+class Unreadable(ValueError):
+    """Report something in a submission that can't be read, and why."""
+
+
+@dataclass
+class Submission:
+    """One student's work for one chapter.
+
+    Attributes:
+        student: the student's name, from the path.
+        chapter: the chapter's id; empty where it can't be told.
+        work: the parts.
+        refusal: why it can't be graded; empty when it can.
+    """
+
+    student: str
+    chapter: str
+    work: Work = field(default_factory=Work)
+    refusal: str = ""
+
+
+def find(paths: list[Path], chapter: str | None = None) -> list[Submission]:
+    """Read all submissions below the given paths, sorted by student and chapter.
+
+    Args:
+        paths: notebooks, zip files, module trees, folders of one student, or folders of many.
+        chapter: grade only this chapter; otherwise those that a submission has parts of.
+    """
+    found: list[Submission] = []
+    for path in paths:
+        for place, student in _expand(path):
+            found += read(place, student, chapter)
+    found.sort(key=lambda each: (each.student, each.chapter))
+    seen: set[tuple[str, str]] = set()
+    for each in found:
+        if (each.student, each.chapter) in seen:
+            each.refusal = each.refusal or "handed in twice under this name; only the first was graded"
+        seen.add((each.student, each.chapter))
+    return found
+
+
+def read(path: Path, student: str, chapter: str | None = None) -> list[Submission]:
+    """Read one student's notebook, zip, tree or folder: one submission for each chapter in it."""
+    student = clean(student, 100)
+    try:
+        files = _zip_files(path) if path.suffix.lower() == ".zip" else _plain_files(path)
+        chapters, work = _lift(files)
+    except Unreadable as error:
+        return [Submission(student, chapter or _chapter_in(path), refusal=clean(str(error), 300))]
+    if chapter is not None:
+        chapters = {chapter}
+    if not chapters:
+        reason = "no cell headed by %%module and no graded module was found in it"
+        return [Submission(student, _chapter_in(path), refusal=reason)]
+    return [Submission(student, each, work) for each in sorted(chapters)]
+
+
+def _expand(path: Path, student: str = "") -> Iterator[tuple[Path, str]]:
+    """Find the submissions at a path: it is one itself, or a folder of them."""
+    if path.is_symlink() or not path.is_dir() or _is_submission(path):
+        yield path, student or _student_of(path)
+        return
+    children = sorted(child for child in path.iterdir() if child.name not in _SKIPPED and not child.name.startswith("."))
+    inner = [child for child in children if child.is_symlink() or child.is_dir() or child.suffix.lower() in (".zip", ".ipynb")]
+    if not inner:
+        yield path, student or _student_of(path)
+    for child in inner:
+        is_chapter = child.name.split(".")[0] in CHAPTERS
+        yield from _expand(child, _student_of(child) if not is_chapter else path.name)
+
+
+def _is_submission(path: Path) -> bool:
+    names = {child.name for child in path.iterdir() if not child.is_symlink()}
+    has_notebook = any(name.endswith(".ipynb") for name in names)
+    stems = {name.removesuffix(".ipynb") for name in names if name.endswith(".ipynb")}
+    many_students = has_notebook and not any(name in CHAPTERS for name in stems) and len(stems) > 1
+    return (has_notebook and not many_students) or bool(names & {"minisgl", "models"}) or path.name in ("minisgl", "models")
+
+
+def _student_of(path: Path) -> str:
+    stem = path.name if path.is_dir() else path.stem
+    return path.absolute().parent.name if stem in CHAPTERS or stem in ("minisgl", "models", "workspace") else stem
+
+
+def _chapter_in(path: Path) -> str:
+    return next((word for word in (path.stem, path.parent.name) if word in CHAPTERS), "")
+
+
+def _plain_files(path: Path) -> Iterator[tuple[str, bytes]]:
+    """Yield name and content of the regular files at a path that could matter."""
+    if path.is_symlink():
+        raise Unreadable(f"{path.name} is a link; links are never followed")
+    if not path.exists():
+        raise Unreadable(f"{path.name} doesn't exist")
+    if not path.is_dir():
+        yield path.name, _content(path)
+        return
+    number = 0
+    for folder, folders, names in os.walk(path, followlinks=False):
+        folders[:] = sorted(name for name in folders if name not in _SKIPPED)
+        for name in sorted(names):
+            number += 1
+            if number > MAX_FILES:
+                raise Unreadable(f"it holds more than {MAX_FILES} files")
+            place = Path(folder, name)
+            if _matters(name) and not place.is_symlink():
+                yield place.relative_to(path).as_posix(), _content(place)
+
+
+def _content(path: Path) -> bytes:
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except OSError as error:
+        raise Unreadable(f"{path.name} can't be opened: {error.strerror}") from None
+    with os.fdopen(handle, "rb") as file:
+        facts = os.fstat(file.fileno())
+        if not stat.S_ISREG(facts.st_mode):
+            raise Unreadable(f"{path.name} isn't a regular file")
+        if facts.st_size > MAX_FILE_BYTES:
+            raise Unreadable(f"{path.name} is larger than {MAX_FILE_BYTES >> 20} MiB")
+        return file.read(MAX_FILE_BYTES + 1)
+
+
+def _zip_files(path: Path) -> Iterator[tuple[str, bytes]]:
+    """Yield name and content of a zip's files that could matter, without unpacking it."""
+    if path.is_symlink():
+        raise Unreadable(f"{path.name} is a link; links are never followed")
+    try:
+        with zipfile.ZipFile(path) as archive:
+            entries = archive.infolist()
+            if len(entries) > MAX_FILES:
+                raise Unreadable(f"the zip holds more than {MAX_FILES} files")
+            for entry in sorted(entries, key=lambda each: each.filename):
+                name = PurePosixPath(entry.filename.replace("\\", "/"))
+                if name.is_absolute() or ".." in name.parts or re.match(r"^[A-Za-z]:", entry.filename):
+                    raise Unreadable(f"the zip has an entry that leaves it: {entry.filename[:100]!r}")
+                if stat.S_ISLNK(entry.external_attr >> 16):
+                    raise Unreadable(f"the zip has a link: {entry.filename[:100]!r}")
+                if entry.is_dir() or not _matters(name.name) or _SKIPPED.intersection(name.parts):
+                    continue
+                too_large = entry.file_size > MAX_FILE_BYTES
+                if too_large or entry.file_size > MAX_RATIO * max(entry.compress_size, 1000):
+                    raise Unreadable(f"the zip's {name.name} is too large or packed too tightly")
+                with archive.open(entry) as file:
+                    yield name.as_posix(), file.read(MAX_FILE_BYTES)
+    except (zipfile.BadZipFile, OSError, RuntimeError, NotImplementedError, ValueError, EOFError) as error:
+        if isinstance(error, Unreadable):
+            raise
+        raise Unreadable(f"the zip can't be read: {error}") from None
+
+
+def _matters(name: str) -> bool:
+    return name.endswith(".ipynb") or name in {Path(module).name for module in GRADED_MODULES}
+
+
+def _lift(files: Iterator[tuple[str, bytes]]) -> tuple[set[str], Work]:
+    """Lift the parts of all files; a notebook's cells win over a module tree beside it."""
+    chapters: set[str] = set()
+    from_cells: dict[str, str] = {}
+    from_modules: dict[str, str] = {}
+    for name, content in files:
+        if name.endswith(".ipynb"):
+            found_chapters, found = _lift_notebook(name, content)
+            chapters |= found_chapters
+            from_cells.update(found)
+        else:
+            module = f"models/{PurePosixPath(name).name}"
+            from_modules.update(lift_module(module, _text(name, content)))
+    work = Work({**from_modules, **from_cells})
+    for part_id, text in list(work.pieces.items()):
+        if len(text) > MAX_PART_CHARS:
+            work.problems[part_id] = f"the part is longer than {MAX_PART_CHARS} characters"
+            del work.pieces[part_id]
+    chapters |= {BY_ID[part_id].chapter for part_id in work.pieces if not from_cells or part_id in from_cells}
+    return chapters, work
+
+
+def _lift_notebook(name: str, content: bytes) -> tuple[set[str], dict[str, str]]:
+    try:
+        notebook = json.loads(_text(name, content))
+    except (ValueError, RecursionError) as error:
+        raise Unreadable(f"{PurePosixPath(name).name} isn't a notebook: its JSON is broken ({error})") from None
+    cells = _cells(notebook)
+    language = _language(notebook)
+    if language not in ("", "python", "python3", "ipython"):
+        raise Unreadable(f"{PurePosixPath(name).name} is a notebook of the language {language!r}; Python was expected")
+    sources = [_source(cell) for cell in cells if cell.get("cell_type") == "code"]
+    chapters = set()
+    for cell in cells:
+        part = part_of_grade_id(_grade_id(cell))
+        if part is not None:
+            chapters.add(part.chapter)
+    for source in sources:
+        magic = read_cell(source)
+        if magic is not None:
+            try:
+                chapters.add(part_of_magic(magic[0], magic[1]).chapter)
+            except ValueError:
+                continue
+    return chapters, lift_cells(sources)
+
+
+def _cells(notebook: object) -> list[dict[str, object]]:
+    """Return the cells of a notebook of any format: since version 4 at the top, before in worksheets."""
+    if not isinstance(notebook, dict):
+        return []
+    cells = notebook.get("cells")
+    if not isinstance(cells, list):
+        sheets = notebook.get("worksheets")
+        cells = [cell for sheet in sheets if isinstance(sheet, dict) for cell in sheet.get("cells") or []] if sheets else []
+    return [cell for cell in cells if isinstance(cell, dict)]
+
+
+def _language(notebook: dict[str, object]) -> str:
+    metadata = notebook.get("metadata")
+    metadata = metadata if isinstance(metadata, dict) else {}
+    for home, key in (("language_info", "name"), ("kernelspec", "language")):
+        facts = metadata.get(home)
+        if isinstance(facts, dict) and isinstance(facts.get(key), str):
+            return str(facts[key]).lower()
+    return ""
+
+
+def _source(cell: dict[str, object]) -> str:
+    source = cell.get("source", cell.get("input", ""))
+    return "".join(str(line) for line in source) if isinstance(source, list) else str(source)
+
+
+def _grade_id(cell: dict[str, object]) -> str:
+    metadata = cell.get("metadata")
+    facts = metadata.get("nbgrader") if isinstance(metadata, dict) else None
+    found = facts.get("grade_id") if isinstance(facts, dict) else None
+    return found if isinstance(found, str) else ""
+
+
+def _text(name: str, content: bytes) -> str:
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise Unreadable(f"{PurePosixPath(name).name} isn't UTF-8 text") from None
