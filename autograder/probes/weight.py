@@ -179,6 +179,56 @@ def loaded(
     }
 
 
+def loaded_ahead(folder: str, lookahead: int) -> dict[str, Any]:
+    """Drain load_weight through a reader that fills parameters only when they are waited for, as copies to a GPU may.
+
+    Returns the tensors by name, as they were when they came out, and how many were under way at most.
+    """
+    from minisgl.checkpoint import open_reader
+    from minisgl.models import load_weight, weight
+
+    under_way, most = 0, 0
+
+    class Late:
+        def __init__(self, tensor: Any, pieces: Any, inner: Any) -> None:
+            self.work = (tensor, list(pieces), inner)
+
+        def wait(self) -> None:
+            nonlocal under_way
+            if self.work:
+                tensor, pieces, inner = self.work
+                inner.fill(tensor, pieces).wait()
+                under_way, self.work = under_way - 1, ()
+
+    class LateReader:
+        def __init__(self) -> None:
+            self.inner, self.lookahead, self.bytes_read = open_reader("cpu"), lookahead, 0
+
+        def empty(self, shape: Any, dtype: torch.dtype, device: torch.device, pieces: Any) -> torch.Tensor:
+            return torch.empty(shape, dtype=dtype, device=device)
+
+        def fill(self, tensor: Any, pieces: Any) -> Late:
+            nonlocal under_way, most
+            under_way += 1
+            most = max(most, under_way)
+            return Late(tensor, pieces, self.inner)
+
+        def close(self) -> None:
+            self.inner.close()
+
+        def __enter__(self) -> Any:
+            return self
+
+        def __exit__(self, *_: object) -> None:
+            self.close()
+
+    _dirty_memory()
+    weight.open_reader = lambda device: LateReader()
+    stream = load_weight(folder, torch.device("cpu"), progress=False)
+    tensors = {name: tensor.clone() for name, tensor in stream}
+    return {"tensors": tensors, "most_under_way": most}
+
+
 def share_read(folder: str, tp_rank: int, tp_size: int) -> float | None:
     """Drain load_weight as one rank: bytes read by system calls over the files' bytes; None where nobody counts."""
     from minisgl.distributed import set_tp_info

@@ -94,6 +94,19 @@ def test_a_stored_tied_head_comes_too(subject):
     expect_load(found, expected, "what the plan lists is handed out, a stored tied head too")
 
 
+@pytest.mark.part("weight.load", weight=2)
+def test_a_reader_that_works_ahead_loses_nothing(subject):
+    """With a lookahead of 2, three parameters are under way at most, and each is full when it comes out."""
+    folder = checkpoint_of(subject, QWEN3)
+    found = subject.ask("weight.loaded_ahead", {"folder": str(folder), "lookahead": 2})
+    expected = parameters(QWEN3, stored_tensors(QWEN3, data="tagged", dtype="bfloat16"))
+    hint = "on a GPU several parameters are under way: start lookahead more, finish the oldest, and the last ones too"
+    expect_keys(found["tensors"], expected, hint=hint)
+    for name, tensor in expected.items():
+        expect(found["tensors"][name], tensor, what=name, hint=hint)
+    expect_true(found["most_under_way"] <= 3, f"{found['most_under_way']} parameters were under way", hint=hint)
+
+
 def cut_short(folder):
     file = sorted(folder.glob("*.safetensors"))[-1]
     file.write_bytes(file.read_bytes()[:-7])
