@@ -13,6 +13,7 @@ if os.path.isdir(os.path.join(HERE, "autograder")) and HERE not in sys.path:
 
 from nbconvert.preprocessors import ClearMetadataPreprocessor  # noqa: E402
 from nbgrader import preprocessors as stock  # noqa: E402
+from nbgrader.validator import Validator  # noqa: E402
 
 from autograder.nbgrader_support import GradeParts, MendCells, ValidateParts  # noqa: E402
 
@@ -41,6 +42,7 @@ c.Autograde.autograde_preprocessors = [
     stock.CheckCellMetadata,
 ]
 c.ClearMetadataPreprocessor.preserve_cell_metadata_mask = [("nbgrader",)]
+Validator.preprocessors.tag(config=True)  # nbgrader forgets to: without this the next line has no effect
 c.Validator.preprocessors = [stock.CheckCellMetadata, stock.ClearOutput, ValidateParts]
 
 # For a run of nbgrader's own execution step: a first check waits until its worker is warm.
