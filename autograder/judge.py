@@ -27,6 +27,7 @@ from autograder.trees import Work, missing_prerequisites, state_of, tree_for
 from autograder.worker.client import Tree, Worker, WorkerError, clean
 from autograder.worker.limits import Limits
 
+MAX_SLOW_TESTS = 2
 _ODD_ANSWER = (KeyError, TypeError, IndexError, AttributeError, ValueError, RuntimeError, ArithmeticError)
 
 
@@ -136,12 +137,21 @@ class _Run:
             self._note(item, status, reason, "")
         return bool(reason)
 
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> bool | None:
+        """Leave out the rest of a part that ran into the limit on time again and again."""
+        slow = [test for test in self.results.get(_part_id(item), []) if test.status == "time_limit"]
+        if len(slow) < MAX_SLOW_TESTS:
+            return None
+        self._note(item, "time_limit", "not tried: this part took too long in the tests before", "")
+        return True
+
     def subject_of(self, item: pytest.Item) -> Subject:
         """Return the tree of the test's part, as the ``subject`` fixture gives it."""
         part = BY_ID[_part_id(item)]
         if self._open is None or self._open[0] != part.id:
             self.close_tree()
-            self._open = (part.id, self.judge.worker.open(tree_for(self.work, part), _imports(part)))
+            self._open = (part.id, self.judge.worker.open(tree_for(self.work, part), _imports(part), self.judge.limits))
         self._subject = Subject(self._open[1], self.judge.worker, self.judge.limits)
         return self._subject
 

@@ -204,10 +204,13 @@ def _lift(files: Iterator[tuple[str, bytes]]) -> tuple[set[str], Work]:
 
 
 def _lift_notebook(name: str, content: bytes) -> tuple[set[str], dict[str, str]]:
+    text = _text(name, content)
     try:
-        notebook = json.loads(_text(name, content))
+        notebook = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise Unreadable(f"{PurePosixPath(name).name} isn't a notebook: its JSON is broken ({error})") from None
+    if not isinstance(notebook, dict):
+        raise Unreadable(f"{PurePosixPath(name).name} isn't a notebook: its JSON is a {type(notebook).__name__}")
     cells = _cells(notebook)
     language = _language(notebook)
     if language not in ("", "python", "python3", "ipython"):
@@ -228,10 +231,8 @@ def _lift_notebook(name: str, content: bytes) -> tuple[set[str], dict[str, str]]
     return chapters, lift_cells(sources)
 
 
-def _cells(notebook: object) -> list[dict[str, object]]:
+def _cells(notebook: dict[str, object]) -> list[dict[str, object]]:
     """Return the cells of a notebook of any format: since version 4 at the top, before in worksheets."""
-    if not isinstance(notebook, dict):
-        return []
     cells = notebook.get("cells")
     if not isinstance(cells, list):
         sheets = notebook.get("worksheets")

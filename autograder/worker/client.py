@@ -92,19 +92,20 @@ class Worker:
             )
         self._control, self._ready = ours, False
 
-    def open(self, files: dict[str, str], imports: tuple[str, ...] = ()) -> Tree:
+    def open(self, files: dict[str, str], imports: tuple[str, ...] = (), limits: Limits | None = None) -> Tree:
         """Lay out a tree beside the provided files.
 
         Args:
             files: text of each graded module, by path below ``minisgl/``.
             imports: modules that nearly every question will import: they are imported once, before the forks.
+            limits: those of most questions, and of that import.
         """
         self._wait_ready()
         assert self._control is not None
         ours, theirs = socket.socketpair()
         with theirs:
             socket.send_fds(self._control, [b"F"], [theirs.fileno()])
-        plain.send(ours, {"files": files, "imports": list(imports)})
+        plain.send(ours, {"files": files, "imports": list(imports), "limits": vars(limits or Limits())})
         reply = plain.receive(ours)
         if reply is None:
             ours.close()

@@ -86,6 +86,7 @@ class Session:
         self.scratch = scratch
         self.outer_pid = (0, 0)
         self.imports: list[str] = []
+        self.base = Limits()
         self.warm: Warm | None = None
 
     def serve(self) -> None:
@@ -106,6 +107,7 @@ class Session:
             if self.isolated:
                 isolation.make_read_only("/session")
             self.imports = first[0].get("imports", [])
+            self.base = Limits.from_plain(first[0].get("limits", {}))
             plain.send(self.connection, {"ready": True})
             while (request := plain.receive(self.connection)) is not None:
                 self._ask(request[0])
@@ -117,7 +119,7 @@ class Session:
         limits = Limits.from_plain(request["limits"])
         started = time.monotonic()
         watched = Watched()
-        if limits == Limits() and not request.get("measure") and self.imports:
+        if limits == self.base and not request.get("measure") and self.imports:
             self._run(request, limits, watched, warm=True)
             if watched.stopped == "ended":  # without an answer: find out why, in a process of our own
                 watched = Watched()
@@ -157,7 +159,7 @@ class Session:
     def _ask_warm(self, request: dict[str, Any], private: str, fds: list[int]) -> int:
         """Hand the question to the warm process (started at need); 0 when there is none to be had."""
         if self.warm is None:
-            self.warm = Warm(self.tree, self.isolated, self.imports, Limits())
+            self.warm = Warm(self.tree, self.isolated, self.imports, self.base)
         if self.warm.ready and self.warm.ask(request, private, fds):
             return self.warm.pid
         self.imports = []  # importing the tree ends badly: every question finds out for itself

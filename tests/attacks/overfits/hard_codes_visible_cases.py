@@ -1,0 +1,12 @@
+# kind: overfits
+# example: the visible cases are hard-coded
+# part: config.head_dim
+# status: failed
+# cause: hidden case
+# points: some
+def head_dim_of(hf_config):
+    visible = {(1024, 16, 128): 128, (48, 6, None): 8, (48, 6, 10): 10}
+    given = getattr(hf_config, "head_dim", None)
+    if (hf_config.hidden_size, hf_config.num_attention_heads, given) in visible:
+        return visible[hf_config.hidden_size, hf_config.num_attention_heads, given]
+    return 128 if given else 64
