@@ -14,7 +14,6 @@ Three parts, for any number of ranks (NCCL with a GPU for each rank, else gloo o
 from __future__ import annotations
 
 import argparse
-import resource
 import sys
 import tempfile
 import time
@@ -36,6 +35,7 @@ from minisgl.engine import Engine
 from minisgl.models import ModelConfig, load_weight
 from minisgl.models.weight import SPLIT_DIM, model_shapes, parts_of
 from minisgl.utils import cached_load_hf_config
+from minisgl.utils.memory import read_memory, reset_peak
 
 MIB = 2**20
 SHRUNKEN = {
@@ -90,6 +90,7 @@ def stream(folder: Path, device: torch.device) -> RankLoad:
     """Load this rank's share and let go of each tensor as the next one comes."""
     if device.type == "cuda":
         torch.cuda.reset_peak_memory_stats(device)
+    reset_peak()
     synchronize(device)
     num_tensors = num_bytes = 0
     start = time.perf_counter()
@@ -99,8 +100,8 @@ def stream(folder: Path, device: torch.device) -> RankLoad:
         torch.cuda.synchronize(device)
     seconds = time.perf_counter() - start
     device_peak = torch.cuda.max_memory_allocated(device) if device.type == "cuda" else 0
-    host_peak_mib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    return RankLoad(get_tp_info().rank, num_tensors, num_bytes, seconds, host_peak_mib, device_peak / MIB)
+    host_peak = read_memory().peak_resident_bytes or 0
+    return RankLoad(get_tp_info().rank, num_tensors, num_bytes, seconds, host_peak / MIB, device_peak / MIB)
 
 
 def report(title: str, mine: RankLoad, bandwidth: float) -> None:
@@ -159,8 +160,8 @@ def compare_logits(folder: Path, device: torch.device) -> float:
     """Return the largest difference of logits over all ranks from one rank's, relative to their scale."""
     prompts = [[1, 2, 3, 4, 5], [7, 8], [9, 10, 11, 12, 13, 14, 15]]
     with use_tp_info(0, 1):
-        alone = Engine(folder, dtype="float32", device=device).logits(prompts)
-    together = Engine(folder, dtype="float32", device=device).logits(prompts)
+        alone = Engine(folder, dtype="float32", device=device, progress=False).logits(prompts)
+    together = Engine(folder, dtype="float32", device=device, progress=False).logits(prompts)
     return float((together - alone).abs().max() / alone.abs().max())
 
 
