@@ -15,10 +15,13 @@ from pathlib import Path
 _LIBC = ctypes.CDLL(None, use_errno=True)
 
 _CLONE_NEWNS, _CLONE_NEWIPC, _CLONE_NEWUSER, _CLONE_NEWPID = 0x00020000, 0x08000000, 0x10000000, 0x20000000
-_MS_RDONLY, _MS_NOSUID, _MS_NODEV, _MS_REMOUNT, _MS_BIND, _MS_REC, _MS_PRIVATE = 1, 2, 4, 32, 4096, 16384, 1 << 18
+_MS_RDONLY, _MS_NOSUID, _MS_NODEV, _MS_NOEXEC, _MS_REMOUNT = 1, 2, 4, 8, 32
+_MS_BIND, _MS_REC, _MS_PRIVATE = 4096, 16384, 1 << 18
 _PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_SET_CHILD_SUBREAPER, _PR_SET_NO_NEW_PRIVS = 1, 4, 36, 38
 _MNT_DETACH = 2
 _CAPABILITY_VERSION_3 = 0x20080522
+_KEYCTL_NUMBER = {"x86_64": 250, "aarch64": 219}
+_KEYCTL_JOIN_SESSION_KEYRING = 1
 
 
 def _call(result: int, what: str) -> None:
@@ -62,6 +65,20 @@ def enter_session() -> None:
     Path("/proc/self/gid_map").write_text(f"1000 {gid} 1")
     set_dumpable(False)
     _mount(None, "/", None, _MS_REC | _MS_PRIVATE, None)
+    forget_keys()
+
+
+def forget_keys() -> None:
+    """Take an empty session keyring: the kernel's keys would outlive a tree and carry text to the next one."""
+    number = _KEYCTL_NUMBER.get(os.uname().machine)
+    if number is not None:
+        _LIBC.syscall(ctypes.c_long(number), ctypes.c_long(_KEYCTL_JOIN_SESSION_KEYRING), None)
+
+
+def freeze_proc() -> None:
+    """Let this process and its children write nothing below ``/proc`` any more, in a mount namespace of their own."""
+    _call(_LIBC.unshare(_CLONE_NEWNS), "a new mount namespace")
+    _mount(None, "/proc", None, _MS_REMOUNT | _MS_BIND | _MS_RDONLY | _MS_NOSUID | _MS_NODEV | _MS_NOEXEC, None)
 
 
 def mount_tmpfs(path: str, size_mib: int, num_files: int) -> None:

@@ -20,6 +20,9 @@ import torch
 
 _HEADER = struct.Struct(">II")
 MAX_DEPTH = 24
+# What a reader in the trusted process will build: text can be a hundred times larger once it is objects.
+MAX_JSON_BYTES = 16 << 20
+MAX_JSON_ITEMS = 1_000_000
 
 
 class NotPlain(ValueError):
@@ -56,7 +59,7 @@ def decode(text: bytes, blob: bytes) -> Any:
     """
     try:
         tensors = safetensors.torch.load(blob) if blob else {}
-        document = json.loads(text, parse_constant=_refuse_constant)
+        document = _document(text)
         value = _built(document, tensors, 0)
     except NotPlain:
         raise
@@ -118,6 +121,13 @@ class _Plain:
         self.left -= num_bytes
         if self.left < 0:
             raise NotPlain(f"the answer is too large; at most {self.max_bytes} bytes were expected")
+
+
+def _document(text: bytes) -> Any:
+    """Read JSON that may come from student code, unless it would become too many objects."""
+    if len(text) > MAX_JSON_BYTES or sum(map(text.count, (b",", b"[", b"{"))) > MAX_JSON_ITEMS:
+        raise NotPlain(f"the answer is too large; at most {MAX_JSON_ITEMS} values were expected")
+    return json.loads(text, parse_constant=_refuse_constant)
 
 
 def _refuse_constant(text: str) -> None:
@@ -189,7 +199,9 @@ def unframe(received: bytes | bytearray) -> tuple[dict[str, Any], bytes]:
     text = bytes(received[_HEADER.size : _HEADER.size + num_text])
     blob = bytes(received[_HEADER.size + num_text : _HEADER.size + num_text + num_blob])
     try:
-        header = json.loads(text)
+        header = _document(text)
+    except NotPlain:
+        raise
     except (ValueError, RecursionError) as error:
         raise NotPlain(f"the answer's header isn't JSON: {error}") from None
     if type(header) is not dict or len(blob) != num_blob:

@@ -14,6 +14,7 @@ from autograder.worker import isolation, plain
 from autograder.worker.limits import Limits, apply
 
 MAX_TEXT = 4000
+MEASURED_FILE_MIB = 1
 
 
 def run(request: dict[str, Any], tree: str, private: str, isolated: bool, answer_fd: int, output_fd: int, go_fd: int) -> None:
@@ -29,9 +30,12 @@ def run(request: dict[str, Any], tree: str, private: str, isolated: bool, answer
         go_fd: a byte arrives here once the watcher has noted the memory in use (only with ``measure``).
     """
     try:
-        shut_in(tree, private, isolated, output_fd, keep=(answer_fd, go_fd))
         if request.get("measure"):
             Path("/proc/self/clear_refs").write_text("5")  # the peak starts again from here
+            if isolated:
+                isolation.freeze_proc()  # and can't be made to start again by the code that is measured
+        shut_in(tree, private, isolated, output_fd, keep=(answer_fd, go_fd))
+        if request.get("measure"):
             os.write(answer_fd, b"M")
             os.read(go_fd, 1)
         answer(request, tree, private, answer_fd, 1, go_fd if request.get("measure") else None)
@@ -52,6 +56,8 @@ def answer(
             os.dup2(output_fd, 2)
             os.close(output_fd)
         limits = Limits.from_plain(request["limits"])
+        if linger_fd is not None:  # nothing may lie in files, shared memory included, where the measure doesn't look
+            limits = limits.changed({"file_mib": MEASURED_FILE_MIB})
         os.chdir(private)
         os.environ.update(HOME=private, TMPDIR=private)
         tempfile.tempdir = private

@@ -58,6 +58,8 @@ class Watched:
     cpu_s: float = 0.0
     peak_kib: int = 0
     start_kib: int = 0
+    together_kib: int = 0
+    child_kib: int = 0
 
 
 def _read_some(fd: int, most: int) -> bytes | None:
@@ -214,7 +216,8 @@ class Session:
                     watched.output += part or b""
             self._judge_progress(pid, answer_in, limits, watched, deadline, own)
         if measure:
-            watched.peak_kib = status_kib(self._outer_pid(pid), "VmHWM")["VmHWM"] - watched.start_kib
+            own_peak_kib = status_kib(self._outer_pid(pid), "VmHWM")["VmHWM"] - watched.start_kib
+            watched.peak_kib = max(own_peak_kib, watched.together_kib)
 
     def _judge_progress(
         self, pid: int, answer_in: int, limits: Limits, watched: Watched, deadline: float, own_kib: int
@@ -237,10 +240,13 @@ class Session:
     def _judge_usage(self, pid: int, limits: Limits, watched: Watched, own_kib: int) -> None:
         pids = [self._outer_pid(pid), *descendants(self._outer_pid(pid))]
         sizes, num_threads = usage(pids[:500])
+        held_kib = sum(max(0, size - own_kib) for size in sizes)
+        if len(pids) > 1:  # what children hold counts as the probe's own
+            watched.together_kib = max(watched.together_kib, held_kib)
         if len(pids) > limits.processes + 1 or num_threads > limits.processes + len(pids):
             watched.stopped = "process_limit"
             watched.detail = f"more than {limits.processes} processes or threads were started"
-        elif sum(max(0, size - own_kib) for size in sizes) > limits.memory_mib << 10:
+        elif held_kib > limits.memory_mib << 10:
             watched.stopped = "memory_limit"
             watched.detail = f"more than {limits.memory_mib} MiB were in use"
 
@@ -285,6 +291,7 @@ class Session:
         with suppress(ChildProcessError):
             _, watched.exit_status, used = os.wait4(pid, 0)
             watched.cpu_s = used.ru_utime + used.ru_stime
+            watched.child_kib = max(watched.child_kib, used.ru_maxrss)
 
     def _reap_all(self, pid: int, watched: Watched, *, block: bool) -> None:
         with suppress(ChildProcessError):
@@ -292,10 +299,13 @@ class Session:
                 found, status, used = os.wait4(-1, 0 if block else os.WNOHANG)
                 if found == 0:
                     return
+                watched.child_kib = max(watched.child_kib, used.ru_maxrss)
                 if found == pid:
                     watched.exit_status, watched.cpu_s = status, used.ru_utime + used.ru_stime
 
     def _reply(self, watched: Watched, limits: Limits, wall_s: float) -> None:
+        if watched.start_kib:  # the kernel's own record of the largest process, children that have ended included
+            watched.peak_kib = max(watched.peak_kib, watched.child_kib - watched.start_kib)
         size = plain.frame_size(watched.received)
         complete = size is not None and len(watched.received) >= size
         header: dict[str, Any] = {
