@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import sys
 from typing import Any
 
 from autograder import hidden
@@ -30,8 +31,10 @@ def payload_of(submission: Submission, sandboxed: bool, hidden_files: dict[str, 
 def grade_one(payload: dict[str, Any]) -> dict[str, Any]:
     """Grade one submission with this process's warm judge, and return its row of the report.
 
+    A submission on which the grader fails twice is refused with a row of its own, so that it can't stop a class.
+
     Raises:
-        JudgeError: the grader itself failed, twice.
+        JudgeError: the grader can't judge the reference either: this installation is broken.
     """
     work = Work(dict(payload["pieces"]), problems=dict(payload["problems"]))
     parts = parts_of_chapter(payload["chapter"])
@@ -39,13 +42,27 @@ def grade_one(payload: dict[str, Any]) -> dict[str, Any]:
         results = _judge(payload).judge(work, parts)
     except JudgeError:  # the machine may have been out of breath: once more, from the start
         close()
-        results = _judge(payload).judge(work, parts)
+        try:
+            results = _judge(payload).judge(work, parts)
+        except JudgeError as fault:
+            return _given_up(payload, fault)
     row = {"student": payload["student"], "chapter": payload["chapter"], "status": "graded", "message": ""}
     row["points"] = round(sum(result.points for result in results), 2)
     row["max_points"] = sum(result.max_points for result in results)
     row["parts"] = [result.as_report() for result in results]
     row["feedback"] = [result.as_plain() for result in results]
     return row
+
+
+def _given_up(payload: dict[str, Any], fault: JudgeError) -> dict[str, Any]:
+    """Return a refused row, unless the reference can't be judged either; what went wrong goes to the instructor only."""
+    from autograder.judge import reference_work
+
+    close()
+    parts = parts_of_chapter(payload["chapter"])
+    _judge(payload).judge(reference_work(parts), parts[:1])
+    print(f"{payload['student']}, {payload['chapter']}: the grader failed on it: {fault}", file=sys.stderr)
+    return refused_row(Submission(payload["student"], payload["chapter"], refusal="the grader failed on it; please look at it"))
 
 
 def refused_row(submission: Submission) -> dict[str, Any]:

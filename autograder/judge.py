@@ -20,7 +20,7 @@ from autograder.checking import Case, CheckFailed, Subject
 from autograder.diagnosis import name_trap
 from autograder.judge_errors import JudgeError
 from autograder.parts import BY_ID, Part
-from autograder.results import PartResult, TestResult, summarize
+from autograder.results import PartResult, TestResult, summarize, without_points, worth_nothing
 from autograder.sources import missing_names, syntax_error_of
 from autograder.subject import JUDGE
 from autograder.trees import Work, missing_prerequisites, state_of, tree_for
@@ -70,10 +70,12 @@ class Judge:
 
     def _result(self, part: Part, run: _Run, work: Work) -> PartResult:
         tests = run.results.get(part.id, [])
+        digests = run.digests.get(part.id, {})
         trap = ""
         if any(test.status != "passed" for test in tests):
-            trap = name_trap(part.id, run.digests.get(part.id, {}))
-        return summarize(part.id, part.points, tests, trap=trap, helped=part.id in work.helped)
+            trap = name_trap(part.id, digests)
+        result = summarize(part.id, part.points, tests, trap=trap, helped=part.id in work.helped)
+        return without_points(result, reason) if (reason := worth_nothing(tests, digests)) else result
 
 
 def _imports(part: Part) -> tuple[str, ...]:
@@ -117,7 +119,9 @@ class _Run:
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
         wanted = [item for item in items if _part_id(item) in self.order]
-        wanted.sort(key=lambda item: self.order[_part_id(item)])  # stable: within a part, the files' order
+        # Stable: within a part, the files' order, but hidden cases last. A tree may keep what it was asked (its processes
+        # can share memory), so no message may be shown once it knows a hidden case.
+        wanted.sort(key=lambda item: (self.order[_part_id(item)], _is_hidden(item)))
         items[:] = [item for item in wanted if not self._settled(item)]
 
     def _settled(self, item: pytest.Item) -> bool:

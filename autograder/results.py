@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 STATUSES = (
@@ -108,3 +108,28 @@ def summarize(part_id: str, max_points: float, tests: list[TestResult], *, trap:
     if status == "not_written":
         message = first.message.splitlines()[0] if first.message else "not written yet"
     return PartResult(part_id, points, max_points, status, message, tuple(tests), trap, helped)
+
+
+def worth_nothing(tests: list[TestResult], digests: dict[str, list[str]]) -> str:
+    """Return why a part earns nothing although some of its tests pass; empty for work of the usual kind.
+
+    Args:
+        tests: the part's tests.
+        digests: test id -> digests of the answers.
+    """
+    if all(test.status == "passed" for test in tests):
+        return ""
+    answers = [digest for each in digests.values() for digest in each]
+    if answers and all(digest.startswith("error:") for digest in answers):
+        return "it raises an error whatever it is asked, so that refusing the right configs shows nothing"
+    for name in sorted({test.id.partition("[")[0] for test in tests if test.hidden}):
+        cases = [test for test in tests if test.id.partition("[")[0] == name]
+        visible, hidden = ([test for test in cases if test.hidden is each] for each in (False, True))
+        if visible and all(test.status == "passed" for test in visible) and all(test.status != "passed" for test in hidden):
+            return f"it answers the cases that are shown and none of the hidden ones ({cases[0].title})"
+    return ""
+
+
+def without_points(result: PartResult, reason: str) -> PartResult:
+    """Return a result that earns nothing, for a reason that is shown."""
+    return replace(result, points=0.0, message=f"no points: {reason}; {result.message}")

@@ -21,6 +21,7 @@ from autograder.trees import Work
 from autograder.worker.client import clean
 
 MAX_FILE_BYTES = 20 << 20
+MAX_ALL_BYTES = 60 << 20
 MAX_FILES = 5000
 MAX_RATIO = 200
 _SKIPPED = {".ipynb_checkpoints", "__pycache__", "__MACOSX", ".git"}
@@ -78,7 +79,7 @@ def read(path: Path, student: str, chapter: str | None = None) -> list[Submissio
     if chapter is not None:
         chapters = {chapter}
     if not chapters:
-        reason = "no cell headed by %%module and no graded module was found in it"
+        reason = _linked(path) or "no cell headed by %%module and no graded module was found in it"
         return [Submission(student, _chapter_in(path), refusal=reason)]
     return [Submission(student, each, work) for each in sorted(chapters)]
 
@@ -135,6 +136,13 @@ def _plain_files(path: Path) -> Iterator[tuple[str, bytes]]:
                 yield place.relative_to(path).as_posix(), _content(place)
 
 
+def _linked(path: Path) -> str:
+    """Say which link stands in the place of a file that would have been read; empty where none does."""
+    children = sorted(path.iterdir()) if path.is_dir() and not path.is_symlink() else []
+    links = [child.name for child in children if child.is_symlink() and (_matters(child.name) or child.is_dir())]
+    return f"{links[0]} is a link; links are never followed" if links else ""
+
+
 def _content(path: Path) -> bytes:
     try:
         handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
@@ -171,9 +179,9 @@ def _zip_files(path: Path) -> Iterator[tuple[str, bytes]]:
                     raise Unreadable(f"the zip's {name.name} is too large or packed too tightly")
                 with archive.open(entry) as file:
                     yield name.as_posix(), file.read(MAX_FILE_BYTES)
-    except (zipfile.BadZipFile, OSError, RuntimeError, NotImplementedError, ValueError, EOFError) as error:
-        if isinstance(error, Unreadable):
-            raise
+    except Unreadable:
+        raise
+    except Exception as error:  # of hostile bytes, each decompressor makes errors of its own kind
         raise Unreadable(f"the zip can't be read: {error}") from None
 
 
@@ -186,7 +194,11 @@ def _lift(files: Iterator[tuple[str, bytes]]) -> tuple[set[str], Work]:
     chapters: set[str] = set()
     from_cells: dict[str, str] = {}
     from_modules: dict[str, str] = {}
+    num_bytes = 0
     for name, content in files:
+        num_bytes += len(content)
+        if num_bytes > MAX_ALL_BYTES:
+            raise Unreadable(f"its notebooks and modules are larger than {MAX_ALL_BYTES >> 20} MiB together")
         if name.endswith(".ipynb"):
             found_chapters, found = _lift_notebook(name, content)
             chapters |= found_chapters

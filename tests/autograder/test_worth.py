@@ -1,0 +1,96 @@
+"""Work that only looks as if it were partly right earns nothing."""
+
+import zipfile
+import zlib
+
+import pytest
+
+from autograder import grading
+from autograder.judge_errors import JudgeError
+from autograder.parts import parts_of_chapter
+from autograder.results import TestResult, summarize, without_points, worth_nothing
+from autograder.submissions import find
+
+
+def results(visible: str, hidden: str, refusal: str = "passed"):
+    tests = [TestResult("a::test_x[small]", visible, "any size")]
+    tests += [TestResult(f"a::test_x[hidden-{number}]", hidden, "any size", hidden=True) for number in (1, 2)]
+    return [*tests, TestResult("a::test_refusal", refusal, "refused")]
+
+
+def test_answers_to_the_shown_cases_alone_are_worth_nothing():
+    assert "none of the hidden ones (any size)" in worth_nothing(results("passed", "failed"), {})
+    assert "none of the hidden ones" in worth_nothing(results("passed", "time_limit"), {})
+
+
+def test_work_that_is_wrong_in_both_keeps_its_other_points():
+    tests = results("failed", "failed")
+    assert worth_nothing(tests, {"a::test_refusal": ["error:ConfigError"], "a::test_x[small]": ["abc"]}) == ""
+    assert summarize("config.sizes", 4, tests).points == 1
+
+
+def test_right_work_is_worth_its_points():
+    assert worth_nothing(results("passed", "passed"), {"a::test_refusal": ["error:ConfigError"]}) == ""
+
+
+def test_refusing_everything_is_worth_nothing():
+    tests = [TestResult("a::test_1", "failed", "reads"), TestResult("a::test_2", "passed", "refuses")]
+    digests = {"a::test_1": ["error:ConfigError"], "a::test_2": ["error:ConfigError", "error:ConfigError"]}
+    reason = worth_nothing(tests, digests)
+    assert "whatever it is asked" in reason
+    assert without_points(summarize("config.sizes", 4, tests), reason).points == 0
+    assert worth_nothing(tests, {**digests, "a::test_2": ["abc"]}) == ""
+
+
+class Broken:
+    """A judge that fails on one student's work."""
+
+    def __init__(self, ok: bool) -> None:
+        self.ok = ok
+
+    def judge(self, work, parts):
+        if ("config.sizes" in work.pieces and work.pieces["config.sizes"] == "hostile") or not self.ok:
+            raise JudgeError("canary-of-a-hidden-case")
+        return [summarize(part.id, part.points, []) for part in parts]
+
+
+@pytest.mark.parametrize("ok", [True, False])
+def test_a_submission_that_breaks_the_grader_is_refused_and_a_broken_installation_is_not_blamed_on_it(monkeypatch, capsys, ok):
+    monkeypatch.setattr(grading, "_judge", lambda payload: Broken(ok))
+    payload = {"student": "eve", "chapter": "01_config", "pieces": {"config.sizes": "hostile"}, "problems": {}}
+    if not ok:
+        with pytest.raises(JudgeError):
+            grading.grade_one(payload)
+        return
+    row = grading.grade_one(payload)
+    assert (row["status"], row["points"], row["max_points"]) == (
+        "refused", 0.0, sum(part.points for part in parts_of_chapter("01_config")),
+    )
+    assert "canary" not in str(row) and "canary" in capsys.readouterr().err
+
+
+def test_a_zip_with_a_damaged_entry_is_refused(tmp_path):
+    path = tmp_path / "eve.zip"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("01_config.ipynb", zlib.compress(bytes(range(256)) * 40))
+    content = bytearray(path.read_bytes())
+    content[60:90] = b"\xff" * 30
+    path.write_bytes(content)
+    (found,) = find([path])
+    assert "can't be read" in found.refusal or "isn't" in found.refusal
+
+
+def test_many_large_files_are_refused(tmp_path):
+    for number in range(4):
+        (tmp_path / "eve" / str(number)).mkdir(parents=True)
+        (tmp_path / "eve" / str(number) / "config.py").write_bytes(b"#" * (19 << 20))
+    (tmp_path / "eve" / "01_config.ipynb").write_text('{"cells": []}')
+    (found,) = find([tmp_path / "eve"])
+    assert "60 MiB together" in found.refusal
+
+
+def test_a_link_in_the_place_of_the_notebook_is_named(tmp_path):
+    (tmp_path / "eve").mkdir()
+    (tmp_path / "eve" / "01_config.ipynb").symlink_to("/etc/passwd")
+    found = find([tmp_path / "eve"])
+    assert all("links are never followed" in each.refusal for each in found) and found
