@@ -142,13 +142,11 @@ class _Run:
         return bool(reason)
 
     @pytest.hookimpl(tryfirst=True)
-    def pytest_runtest_protocol(self, item: pytest.Item) -> bool | None:
+    def pytest_pyfunc_call(self, pyfuncitem: pytest.Item) -> None:
         """Leave out the rest of a part that ran into the limit on time again and again."""
-        slow = [test for test in self.results.get(_part_id(item), []) if test.status == "time_limit"]
-        if len(slow) < MAX_SLOW_TESTS:
-            return None
-        self._note(item, "time_limit", "not tried: this part took too long in the tests before", "")
-        return True
+        slow = [test for test in self.results.get(_part_id(pyfuncitem), []) if test.status == "time_limit"]
+        if len(slow) >= MAX_SLOW_TESTS:
+            raise CheckFailed("not tried: this part took too long in the tests before", status="time_limit")
 
     def subject_of(self, item: pytest.Item) -> Subject:
         """Return the tree of the test's part, as the ``subject`` fixture gives it."""
