@@ -127,7 +127,7 @@ class LiveTensors(TorchDispatchMode):
     """Count the bytes of tensors that are alive, exactly: each allocation and each release, as it happens.
 
     Inside the ``with`` block every new storage is counted once, however many views it has, until the last of them is
-    gone, be it after the block. Storages that PyTorch didn't allocate itself (a memory-mapped file) count apart;
+    gone, be it after the block. Storages that PyTorch didn't allocate itself (a mapped file, a numpy array) count apart;
     tensors on the meta device don't count.
 
     Attributes:
@@ -152,7 +152,8 @@ class LiveTensors(TorchDispatchMode):
         is_foreign = func is torch.ops.aten.set_.source_Storage
         for tensor in result if isinstance(result, tuple | list) else (result,):
             if isinstance(tensor, torch.Tensor) and tensor.device.type != "meta":
-                self._count(tensor.untyped_storage(), is_foreign)
+                storage = tensor.untyped_storage()
+                self._count(storage, is_foreign or not storage.resizable())
         return result
 
     def _count(self, storage: torch.UntypedStorage, is_foreign: bool) -> None:

@@ -75,6 +75,7 @@ def everything(folder: Path, meter: MemoryMeter, sharding: Sharding, keep: bool)
     held = {}
     for key, tensor in state.items():
         held[key] = _slice(key, tensor, sharding)
+        use(held[key])
         meter.event("yield", key, held[key].nbytes)
     return len(held)
 
@@ -94,9 +95,11 @@ def merge(folder: Path, meter: MemoryMeter, sharding: Sharding, keep: bool) -> i
         else:
             param = parts[0]
         num_params += 1
+        use(param)
         meter.event("yield", name, param.nbytes)
         if keep:
             held[name] = param
+        del param, parts  # or they would live on while the next ones are built
     return num_params
 
 
@@ -106,6 +109,12 @@ def _slice(key: str, tensor: torch.Tensor, sharding: Sharding) -> torch.Tensor:
         return tensor
     part = tensor.narrow(share.dim, share.start, share.size)
     return torch.nn.functional.pad(part, (0, 0, 0, share.padding)) if share.padding else part
+
+
+def use(tensor: torch.Tensor) -> None:
+    """Look at every page of a parameter, as the model's first step does; pages that stayed in a file come in now."""
+    if tensor.is_contiguous():
+        tensor.flatten().view(torch.uint8)[::4096].max()
 
 
 def stream(folder: Path, meter: MemoryMeter, sharding: Sharding, keep: bool) -> int:
@@ -118,6 +127,7 @@ def stream(folder: Path, meter: MemoryMeter, sharding: Sharding, keep: bool) -> 
     held, num_params = {}, 0
     for name, tensor in load_weight(folder, torch.device("cpu"), **quiet):
         num_params += 1
+        use(tensor)
         meter.event("yield", name, tensor.nbytes)
         if keep:
             held[name] = tensor

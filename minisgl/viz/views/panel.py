@@ -67,13 +67,16 @@ class Panel:
         self._status = widgets.HTML(layout={"width": "100%"})
         self._words = widgets.HTML(layout={"width": "100%", "display": "none"})
         self._words_button = widgets.ToggleButton(
-            description="In words", icon="align-left", tooltip="Say in words what the picture shows", layout={"width": "auto"}
+            description="In words", icon="align-left", tooltip="Say in words what the picture shows",
+            layout={"width": "auto", "align_self": "flex-start"},
         )  # fmt: skip
         self._words_button.observe(lambda _: self._show_words(), "value")
         heading = widgets.HTML(f'<h3 style="{_FONT};margin:4px 0">{escape(title)}</h3>')
-        rows = [widgets.HBox(row, layout={"flex_flow": "row wrap", "align_items": "center"}) for row in self.controls()]
+        self._beside: dict[Any, list[Any]] = {}
+        rows = [[part for made in row for part in (made, *self._beside.get(made, ()))] for row in self.controls()]
+        lines = [widgets.HBox(row, layout={"flex_flow": "row wrap", "align_items": "center"}) for row in rows]
         self.box = widgets.VBox(
-            [heading, *rows, self._picture, self._status, self._words_button, self._words],
+            [heading, *lines, self._picture, self._status, self._words_button, self._words],
             layout={"width": "100%", "overflow": "hidden"},
         )
         self.box.add_class("minisgl-lab")
@@ -98,9 +101,32 @@ class Panel:
             f'<div role="status" aria-live="polite" style="{_FONT};line-height:1.4;{hidden}">{mark}{escape(text)}</div>'
         )
 
+    def choice(self, label: str, options: Any, value: Any, act: Callable[[Any], None]) -> Any:
+        """Make a choice among a few short options: a row of buttons."""
+        made = self.widgets.ToggleButtons(
+            description=label, options=options, value=value, style={"description_width": "initial", "button_width": "auto"},
+            layout={"width": "auto", "margin": "2px 14px 2px 2px"},
+        )  # fmt: skip
+        return self.on_change(made, act)
+
     def dropdown(self, label: str, options: Any, value: Any, act: Callable[[Any], None]) -> Any:
-        """Make a dropdown that acts on the model."""
-        made = self.widgets.Dropdown(description=label, options=options, value=value, **_wide(label, 260))
+        """Make a choice among many options: a dropdown, and two buttons that go through it.
+
+        In command mode JupyterLab takes the up and down keys of a dropdown for itself; the buttons work by keyboard too.
+        """
+        made = self.widgets.Dropdown(description=label, options=options, value=value, **_wide(label, 250))
+        made.layout.margin = "2px"
+        self._beside[made] = [
+            self.widgets.Button(
+                icon=icon, tooltip=f"{word} {label.lower()}", layout={"width": "32px", "margin": margin}
+            )
+            for icon, word, margin in (
+                ("chevron-up", "previous", "2px 0"),
+                ("chevron-down", "next", "2px 14px 2px 2px"),
+            )
+        ]
+        for button, by in zip(self._beside[made], (-1, 1), strict=True):
+            button.on_click(lambda _, by=by: _go_on(made, by))
         return self.on_change(made, act)
 
     def checkbox(self, label: str, value: bool, act: Callable[[bool], None]) -> Any:
@@ -172,6 +198,12 @@ class Panel:
             "image/png": buffer.getvalue(),
             "text/plain": self.describe(),
         }
+
+
+def _go_on(dropdown: Any, by: int) -> None:
+    """Choose the next option, or the previous one; after the last comes the first."""
+    if dropdown.index is not None:
+        dropdown.index = (dropdown.index + by) % len(dropdown.options)
 
 
 def _wide(label: str, room: int) -> dict[str, Any]:

@@ -42,7 +42,7 @@ class MemoryRace(Panel):
         self._settings = {
             "checkpoint": self.dropdown("Checkpoint", shapes, now.checkpoint, self._predict),
             "num_files": self.number("Shard files", now.num_files, 1, 32, self._predict),
-            "tp_size": self.dropdown("TP size", [1, 2, 4, 8], now.tp_size, self._limit_rank),
+            "tp_size": self.choice("TP size", [1, 2, 4, 8], now.tp_size, self._limit_rank),
             "tp_rank": self.number("Rank", now.tp_rank, 0, max(now.tp_size - 1, now.tp_rank), self._predict),
             "shuffled": self.checkbox("shuffled", now.shuffled, self._predict),
             "keep": self.checkbox("keep parameters", now.keep, self._predict),
@@ -50,7 +50,8 @@ class MemoryRace(Panel):
         self._lanes = {name: self.checkbox(STRATEGIES[name], True, self._predict) for name in model.trees}
         self._start = self.button("Start", self._begin, icon="play", hint="Start the race")
         self._stop = self.button("Stop", self._end, icon="stop", hint="End the race and its processes")
-        self._replay = widgets.Play(min=0, max=50, value=50, interval=100, show_repeat=False, disabled=True)
+        self._replay = widgets.Play(min=0, max=50, value=50, interval=100, show_repeat=False, disabled=True, description="Replay",
+                                    tooltip="Replay, pause, stop")  # fmt: skip
         self._moment = widgets.IntSlider(
             description="Replay", min=0, max=50, value=50, readout=False, layout={"width": "260px"}
         )

@@ -26,7 +26,7 @@ class ShardExplorer(Panel):
         """Choose model, number of ranks and rank."""
         model = self.model
         choices = list(ShardModel.choices) + ([] if isinstance(self._given, str) else [("given config", self._given)])
-        self._size = self.dropdown("TP size", model.tp_sizes, model.tp_size, self._set_size)
+        self._size = self.choice("TP size", model.tp_sizes, model.tp_size, self._set_size)
         self._rank = self.number(
             "Rank", model.tp_rank, 0, model.tp_size - 1, lambda rank: model.set_ranks(model.tp_size, rank)
         )

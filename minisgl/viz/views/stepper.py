@@ -31,18 +31,26 @@ class MergeStepper(Panel):
             [] if isinstance(given, str) else [("given config", given)]
         )
         choose = self.dropdown("Model", choices, given, lambda value: self._again(config=value))
-        order = self.dropdown("Files", ORDERS, model.order, lambda value: self._again(order=value))
+        order = self.choice("Files", ORDERS, model.order, lambda value: self._again(order=value))
         files = self.number("Number of files", model.num_files, 1, 8, lambda value: self._again(num_files=value))
         self._slider = widgets.IntSlider(
             description="Step", min=0, max=model.num_steps, value=model.position, style={"description_width": "initial"},
             layout={"width": "420px"},
         )  # fmt: skip
         self.on_change(self._slider, lambda position: self.model.go_to(position))
-        self._play = widgets.Play(min=0, max=model.num_steps, value=0, interval=500, show_repeat=False)
+        self._play = widgets.Play(
+            min=0,
+            max=model.num_steps,
+            value=0,
+            interval=500,
+            show_repeat=False,
+            description="Play",
+            tooltip="Play, pause, stop",
+        )
         widgets.jslink((self._play, "value"), (self._slider, "value"))
         back = self.button("Back", lambda: self._move(-1), icon="step-backward", hint="One step back")
         step = self.button("Step", lambda: self._move(1), icon="step-forward", hint="One step on")
-        return [[choose, order, files], [self._play, back, step, self._slider]]
+        return [[choose, files], [order], [self._play, back, step, self._slider]]
 
     def _move(self, by: int) -> None:
         self.model.go_to(self.model.position + by)
