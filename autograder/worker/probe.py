@@ -30,6 +30,7 @@ def run(request: dict[str, Any], tree: str, private: str, isolated: bool, answer
         go_fd: a byte arrives here once the watcher has noted the memory in use (only with ``measure``).
     """
     try:
+        isolation.set_dumpable(True)  # else its own /proc entries belong to root
         if request.get("measure"):
             Path("/proc/self/clear_refs").write_text("5")  # the peak starts again from here
             if isolated:
@@ -80,7 +81,6 @@ def shut_in(tree: str, private: str, isolated: bool, output_fd: int, keep: tuple
         os.closerange(low, high)
     if isolated:
         isolation.drop_capabilities()
-    isolation.set_dumpable(True)
     os.environ.clear()
     os.environ.update(PATH="/usr/bin:/bin", LANG="C.UTF-8", OMP_NUM_THREADS="1", HF_HUB_OFFLINE="1")
     sys.argv = ["probe"]

@@ -1,8 +1,8 @@
 # kind: crashes
 # example: every process that can be reached is killed
 # part: config.head_dim
-# status: crashed
-# cause: SIGKILL|lost
+# status: crashed, failed
+# cause: SIGKILL|lost|ProcessLookupError
 def head_dim_of(hf_config):
     import os
     import signal
