@@ -154,8 +154,11 @@ def merged(stored: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
 
 def measure_one(way: str, folder: Path, check: bool) -> dict[str, float | str]:
     """Run one load in this process: seconds, device peak and (for ours, if asked) whether the values are right."""
+    import safetensors.torch  # noqa: F401
     from transformers import AutoModelForCausalLM
 
+    import minisgl.checkpoint.reader_cuda  # noqa: F401
+    from minisgl.models import load_weight  # noqa: F401
     from minisgl.utils import cached_load_hf_config
 
     with torch.device("meta"):  # all that any way imports is imported before the clock starts
