@@ -257,4 +257,5 @@ class MemoryMeter:
 
     def rows(self) -> list[dict[str, Any]]:
         """Return all samples and events as plain dicts, in order of time."""
-        return [asdict(row) for row in sorted([*self.samples, *self.events], key=lambda row: row.time_s)]
+        rows: list[Sample | Event] = [*self.samples, *self.events]
+        return [asdict(row) for row in sorted(rows, key=lambda row: row.time_s)]

@@ -120,7 +120,9 @@ class BreakItModel:
         logits = engine.logits([tokens])[0].float()
         answer = engine.generate([tokens], self.max_new_tokens)[0]
         values, ids = logits.topk(_TOP_TOKENS)
-        top = [(self._tokenizer.decode([token]), value) for token, value in zip(ids.tolist(), values.tolist())]
+        top = [
+            (self._tokenizer.decode([token]), value) for token, value in zip(ids.tolist(), values.tolist(), strict=True)
+        ]
         return Voice(self._tokenizer.decode(answer, skip_special_tokens=True), top, logits)
 
     @property

@@ -54,6 +54,11 @@ class ConfigModel:
 
     choices = tuple(KNOWN)
 
+    config: Config
+    rows: list[Traced]
+    sizes: Sizes | None
+    error: str | None
+
     def __init__(self, name: str = "Qwen3-0.6B") -> None:
         self.choose(name)
 

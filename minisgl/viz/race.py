@@ -21,11 +21,20 @@ from urllib.request import url2pathname
 
 from minisgl.errors import MinisglError
 from minisgl.viz.drawing import mib
-from minisgl.viz.race_plan import (
-    EVERYTHING, MERGE, OURS, SHAPES, STUDENT, RaceSettings, Stored, available_bytes, make_stored, predict,
-)  # fmt: skip
 from minisgl.viz.race_lane import Lane
 from minisgl.viz.race_picture import draw_race
+from minisgl.viz.race_plan import (
+    EVERYTHING,
+    MERGE,
+    OURS,
+    SHAPES,
+    STUDENT,
+    RaceSettings,
+    Stored,
+    available_bytes,
+    make_stored,
+    predict,
+)  # fmt: skip
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

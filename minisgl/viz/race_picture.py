@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from minisgl.viz.drawing import BLUE, FAINT, GREEN, GREY, INK, ORANGE, VERMILLION, Picture, mib, text_width
@@ -66,17 +67,19 @@ def _draw_chart(picture: Picture, model: RaceModel, lanes: list[Lane]) -> None:
         picture.line([(x, _TOP), (x, bottom)], INK, width=1.5)
 
 
-def _draw_lane(picture: Picture, lane: Lane, place: object, until_s: float | None) -> None:
+def _draw_lane(
+    picture: Picture, lane: Lane, place: Callable[[float, float], tuple[float, float]], until_s: float | None
+) -> None:
     samples = [sample for sample in lane.samples if until_s is None or sample[0] <= until_s]
     color = _COLOR[lane.strategy]
     mapped = [(sample[0], sample[2]) for sample in samples if sample[2] is not None]
     anonymous = [(sample[0], sample[1] if sample[1] is not None else sample[3]) for sample in samples]
     if mapped:
-        picture.line([place(*point) for point in thin(mapped)], color, width=1.6, dash="dotted")  # type: ignore[operator]
+        picture.line([place(*point) for point in thin(mapped)], color, width=1.6, dash="dotted")
     if not anonymous:
         return
-    picture.line([place(*point) for point in thin(anonymous)], color, width=2.6, dash=_DASH[lane.strategy])  # type: ignore[operator]
-    x, y = place(*max(anonymous, key=lambda point: point[1]))  # type: ignore[operator]
+    picture.line([place(*point) for point in thin(anonymous)], color, width=2.6, dash=_DASH[lane.strategy])
+    x, y = place(*max(anonymous, key=lambda point: point[1]))
     _draw_mark(picture, lane.strategy, x, y - 10)
 
 
@@ -93,10 +96,10 @@ def _draw_mark(picture: Picture, strategy: str, x: float, y: float) -> None:
     )
 
 
-def thin(points: list[tuple[float, float]]) -> list[tuple[float, float]]:
+def thin(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
     """Keep at most a few hundred points of a curve, with the highest and the lowest of every stretch."""
     if len(points) <= 2 * _MAX_POINTS:
-        return points
+        return list(points)
     step = -(-len(points) // _MAX_POINTS)
     kept: list[tuple[float, float]] = []
     for start in range(0, len(points), step):

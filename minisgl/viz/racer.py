@@ -63,7 +63,7 @@ def read_everything(folder: Path, meter: MemoryMeter) -> dict[str, torch.Tensor]
     state = {}
     for file in open_checkpoint(folder).files:
         with safe_open(file, framework="pt") as opened:
-            for key in opened.keys():  # noqa: SIM118: not a dict
+            for key in list(opened.keys()):
                 state[key] = opened.get_tensor(key).clone()
                 meter.event("read", key, state[key].nbytes)
     return state
@@ -154,7 +154,7 @@ def report_reads(meter: MemoryMeter) -> None:
             meter.event("read", pieces[0].source.key if pieces else "", tensor.nbytes)
             return filled
 
-        reader.fill = fill_and_report
+        reader.fill = fill_and_report  # type: ignore[method-assign]
         return reader
 
     checkpoint.open_reader = open_reporting
@@ -193,12 +193,12 @@ def race(arguments: dict[str, Any], reporter: Reporter) -> None:
         with live:
             num_params = run(folder, meter, sharding, arguments["keep"])
     after = read_memory()
-    knows_mark = can_reset and after.peak_resident_bytes is not None
+    peak = after.peak_resident_bytes if can_reset else None
     reporter.say(
         "done",
         num_params=num_params,
         counted_bytes=live.peak_bytes,
-        resident_bytes=after.peak_resident_bytes - before.resident_bytes if knows_mark else None,
+        resident_bytes=peak - before.resident_bytes if peak is not None else None,
     )
 
 

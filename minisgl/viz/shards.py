@@ -9,7 +9,7 @@ from minisgl.checkpoint.maker import stored_shapes
 from minisgl.viz.configs import DTYPE_BYTES, sizes_of
 from minisgl.viz.drawing import FAINT, INK, Picture, lines_of, mib, text_width
 from minisgl.viz.known import KNOWN, Config, small
-from minisgl.viz.layout import Share, Sharding, role_of, supported_tp_sizes
+from minisgl.viz.layout import Sharding, Share, role_of, supported_tp_sizes
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

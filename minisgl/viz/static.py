@@ -40,9 +40,9 @@ def draw_figure(picture: Picture, colors: dict[str, str]) -> Figure:
 
 
 def _figure_class() -> Any:
-    matplotlib_figure = need("matplotlib.figure", "the stored picture")
+    base: Any = need("matplotlib.figure", "the stored picture").Figure
 
-    class StaticFigure(matplotlib_figure.Figure):
+    class StaticFigure(base):  # type: ignore[misc]
         """Show itself as a PNG with its sentence as the text alternative, whatever backend is set."""
 
         alternative = ""
@@ -72,7 +72,7 @@ def _draw_shape(axes: Any, shape: dict[str, Any], colors: dict[str, str]) -> Non
         edge = colors.get(shape["edge"], shape["edge"])
         axes.add_patch(patches.Rectangle((shape["x"], shape["y"]), shape["w"], shape["h"], edgecolor=edge, **style))
     elif shape["kind"] == "line":
-        xs, ys = zip(*shape["points"]) if shape["points"] else ((), ())
+        xs, ys = zip(*shape["points"], strict=True) if shape["points"] else ((), ())
         color, width = colors.get(shape["color"], shape["color"]), shape["width"] * _POINTS_PER_PIXEL
         axes.add_line(lines.Line2D(xs, ys, color=color, linewidth=width, linestyle=_LINE_STYLE[shape["dash"]]))
     else:

@@ -11,6 +11,7 @@ import random
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from minisgl.checkpoint.maker import stored_shapes
@@ -18,7 +19,7 @@ from minisgl.errors import MinisglError
 from minisgl.viz.configs import DTYPE_BYTES, sizes_of
 from minisgl.viz.drawing import mib
 from minisgl.viz.known import SMALL, Config
-from minisgl.viz.layout import Sharding, kind_of_group, parameters_of, param_of
+from minisgl.viz.layout import Sharding, kind_of_group, param_of, parameters_of
 from minisgl.viz.stepper_picture import draw_stepper
 
 if TYPE_CHECKING:
@@ -91,7 +92,7 @@ class StepperModel:
             keys.sort(key=lambda key: param_of(key)[1][::-1])
         num_files = min(self.num_files, len(keys))
         ends = [len(keys) * index // num_files for index in range(num_files + 1)]
-        files = [keys[start:end] for start, end in zip(ends, ends[1:])]
+        files = [keys[start:end] for start, end in pairwise(ends)]
         if self.order == "files shuffled":
             rng.shuffle(files)
             for in_file in files:

@@ -93,7 +93,7 @@ def _group(picture: Picture, model: StepperModel, param: str, there: tuple[str, 
 
 def _chart(picture: Picture, model: StepperModel, y: float) -> None:
     """Bytes held after each step, as two lines that differ in colour and dash, with a cursor at the position."""
-    left, width, height = 90, _WIDTH - 110, 130
+    left, width, height = 90.0, _WIDTH - 110.0, 130.0
     # The vocabulary's one big tensor costs both the same; at its scale nothing else would be seen.
     levels = [step.peak_bytes for steps in model.steps.values() for step in steps if role_of(step.key) != "vocab"]
     top = max(levels) * 1.05

@@ -69,11 +69,11 @@ class SwitchesModel:
 
     def __init__(self, base: str = "LlamaForCausalLM", **switches: bool) -> None:
         self.base = base
-        self.switches = dict(zip(SWITCHES, ARCHITECTURES[base])) | switches
+        self.switches = dict(zip(SWITCHES, ARCHITECTURES[base], strict=True)) | switches
 
     def choose(self, architecture: str) -> None:
         """Set the switches as one architecture has them."""
-        self.switches = dict(zip(SWITCHES, ARCHITECTURES[architecture]))
+        self.switches = dict(zip(SWITCHES, ARCHITECTURES[architecture], strict=True))
 
     @property
     def architecture(self) -> str | None:
@@ -103,7 +103,7 @@ class SwitchesModel:
     @property
     def base_shapes(self) -> dict[str, Shape]:
         """Give parameter -> shape of the architecture to compare with."""
-        return self.shapes(dict(zip(SWITCHES, ARCHITECTURES[self.base])))
+        return self.shapes(dict(zip(SWITCHES, ARCHITECTURES[self.base], strict=True)))
 
     def rows(self, *, layer: int | None = 0) -> list[Row]:
         """Compare key by key; only layer ``layer`` and what lies outside the layers, or all with None."""

@@ -52,7 +52,7 @@ def _architecture(config: Config) -> Traced:
     if isinstance(given, list) and given:
         if given[0] not in _ARCHITECTURES.values():
             return Traced("architecture", given[0], "architectures[0]", "not one of the four", refused=True)
-        if _ARCHITECTURES.get(model_type) not in (None, given[0]):
+        if _ARCHITECTURES.get(str(model_type)) not in (None, given[0]):
             note = f"the architecture decides, not model_type {model_type!r}"
             return Traced("architecture", given[0], "architectures[0]", note, trap=True)
         return Traced("architecture", given[0], "architectures[0]")
@@ -71,7 +71,7 @@ def _architecture(config: Config) -> Traced:
 def _sizes(config: Config) -> Iterator[Traced]:
     names = ("num_hidden_layers", "hidden_size", "intermediate_size", "vocab_size", "num_attention_heads")
     ours = ("num_layers", "hidden_size", "intermediate_size", "vocab_size", "num_qo_heads")
-    for name, field in zip(ours, names):
+    for name, field in zip(ours, names, strict=True):
         value = config.get(field)
         is_size = type(value) is int and value > 0
         unused = name == "intermediate_size" and config.get("num_experts") and not config.get("mlp_only_layers")
@@ -93,8 +93,9 @@ def _sizes(config: Config) -> Iterator[Traced]:
 
 def _head_dim(config: Config) -> Traced:
     hidden, heads = config.get("hidden_size"), config.get("num_attention_heads")
-    divides = type(hidden) is int and type(heads) is int and heads > 0 and hidden % heads == 0
-    computed = hidden // heads if divides else None
+    computed = None
+    if type(hidden) is int and type(heads) is int and heads > 0 and hidden % heads == 0:
+        computed = hidden // heads
     given = config.get("head_dim")
     if given is not None:
         if given != computed:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from minisgl.viz.switches import ARCHITECTURES, SWITCHES, SwitchesModel
@@ -23,15 +24,13 @@ class Switches(Panel):
         """One checkbox a switch, one button an architecture."""
         model = self.model
         self._boxes = {
-            name: self.checkbox(
-                label, model.switches[name], lambda value, name=name: model.switches.update({name: value})
-            )
+            name: self.checkbox(label, model.switches[name], partial(self._set, name))
             for name, label in SWITCHES.items()
         }
         buttons = [
             self.button(
                 name.removesuffix("ForCausalLM"),
-                lambda name=name: self._choose(name),
+                partial(self._choose, name),
                 hint=f"Set the switches as {name} has them",
             )
             for name in ARCHITECTURES
@@ -42,6 +41,9 @@ class Switches(Panel):
         self._found = self.widgets.HTML()
         compare = self.button("Compare with your model classes", self._compare, icon="check")
         return [[*self._boxes.values(), base], [*buttons, compare], [self._found]]
+
+    def _set(self, name: str, value: bool) -> None:
+        self.model.switches[name] = value
 
     def _choose(self, architecture: str) -> None:
         self.model.choose(architecture)
