@@ -5,9 +5,10 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from importlib import import_module
+from importlib.util import find_spec
 
 # command -> module, function, what it does
-COMMANDS = {
+_ALL = {
     "check": ("commands", "check", "check a chapter, a module or a part of your workspace"),
     "status": ("commands", "status", "show every part: written, checked, points, what comes next"),
     "hint": ("commands", "hint", "show the hints for a part, one layer after another"),
@@ -18,6 +19,9 @@ COMMANDS = {
     "redteam": ("redteam", "main", "try this installation's defences with hostile submissions"),
     "fingerprints": ("wrong_solutions", "main", "recompute the answers of the known wrong solutions"),
 }
+
+# A student kit leaves the instructors' modules out.
+COMMANDS = {name: facts for name, facts in _ALL.items() if find_spec(f"autograder.{facts[0]}") is not None}
 
 
 def usage() -> str:
