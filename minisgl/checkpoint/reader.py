@@ -12,7 +12,6 @@ from typing import Protocol
 
 import torch
 
-from minisgl.checkpoint._memory import empty_in_large_pages
 from minisgl.checkpoint._read import OpenFiles, as_numpy, mapped_box, read_box
 from minisgl.checkpoint._slices import Piece, box_and_view, box_of, cut
 
@@ -121,15 +120,14 @@ class CpuReader(Reader):
         self, shape: tuple[int, ...], dtype: torch.dtype, device: torch.device, pieces: Iterable[Piece]
     ) -> torch.Tensor:
         """Make a parameter: the file's pages where they are all of it, else memory (see ``Reader.empty``)."""
-        if device.type != "cpu":
-            return torch.empty(shape, dtype=dtype, device=device)
         pieces = list(pieces)
         self._mapped = None
-        mapped = mapped_box(self._files, box_of(pieces[0])) if len(pieces) == 1 else None
+        may_map = device.type == "cpu" and len(pieces) == 1
+        mapped = mapped_box(self._files, box_of(pieces[0])) if may_map else None
         if mapped is not None and mapped.numel() == math.prod(shape) and mapped.dtype == dtype:
             self._mapped = (mapped, pieces)
             return mapped.view(shape)
-        return empty_in_large_pages(shape, dtype)
+        return torch.empty(shape, dtype=dtype, device=device)
 
     def fill(self, tensor: torch.Tensor, pieces: Iterable[Piece]) -> Filled:
         """Fill a parameter in place and return when it is full (see ``Reader.fill``)."""
