@@ -1,0 +1,85 @@
+"""One mistake costs one part, and every kind of unfinished work is told for what it is."""
+
+import pytest
+
+from autograder.judge import reference_work
+from autograder.parts import BY_ID, parts_of_chapter
+from autograder.trees import Work, prerequisites, tree_for
+
+HEAD_DIM, KV_BYTES, TOGETHER = BY_ID["config.head_dim"], BY_ID["config.kv_bytes"], BY_ID["config.together"]
+CHAPTER = parts_of_chapter("01_config")
+WRONG = "def head_dim_of(hf_config):\n    return hf_config.hidden_size // hf_config.num_attention_heads\n"
+
+
+@pytest.fixture
+def work():
+    return reference_work(CHAPTER)
+
+
+def test_one_wrong_part_costs_itself_and_what_all_parts_do_together(judge, work):
+    work.pieces[HEAD_DIM.id] = WRONG
+    results = {result.id: result for result in judge.judge(work, [HEAD_DIM, KV_BYTES, TOGETHER])}
+    assert results[HEAD_DIM.id].status == "failed" and 0 < results[HEAD_DIM.id].points < HEAD_DIM.points
+    assert results[KV_BYTES.id].status == "passed" and results[KV_BYTES.id].points == KV_BYTES.points
+    assert results[TOGETHER.id].status == "failed"
+    failed = [test for test in results[HEAD_DIM.id].tests if test.status != "passed"]
+    assert any("expected: 128" in test.message and "came:     64" in test.message for test in failed)
+    assert all(test.hint for test in failed)
+
+
+@pytest.mark.parametrize(
+    ("text", "status", "word"),
+    [
+        (None, "not_written", "not written yet"),
+        ("def head_dim_of(h):\n    raise NotImplementedError()\n", "not_written", "still raises NotImplementedError"),
+        ("def head_dim_of(h):\n    if h:\n        raise NotImplementedError()\n", "not_written", "isn't written yet"),
+        ("def head_dim_of(h)\n    return 1\n", "failed", "syntax error in line 1"),
+        ("def head_dim(h):\n    return 1\n", "failed", "must define head_dim_of"),
+        ("def head_dim_of():\n    return 1\n", "failed", "TypeError"),
+        ("import nothing_of_this_name\ndef head_dim_of(h):\n    return 1\n", "failed", "ModuleNotFoundError"),
+    ],
+)
+def test_unfinished_work_is_told_in_words(judge, work, text, status, word):
+    if text is None:
+        del work.pieces[HEAD_DIM.id]
+    else:
+        work.pieces[HEAD_DIM.id] = text
+    (result,) = judge.judge(work, [HEAD_DIM])
+    assert (result.status, result.points) == (status, 0.0)
+    assert word in result.message + "".join(test.message for test in result.tests)
+
+
+def test_together_waits_for_every_part(judge, work):
+    del work.pieces["config.moe"]
+    (result,) = judge.judge(work, [TOGETHER])
+    assert result.status == "not_written" and "write config.moe first" in result.message
+
+
+def test_help_earns_nothing(judge, work):
+    work.helped.add(HEAD_DIM.id)
+    (result,) = judge.judge(work, [HEAD_DIM])
+    assert (result.points, result.helped) == (0.0, True)
+
+
+def test_problems_of_reading_are_refused(judge):
+    (result,) = judge.judge(Work(problems={HEAD_DIM.id: "too long"}), [HEAD_DIM])
+    assert (result.status, result.points) == ("refused", 0.0)
+
+
+def test_judging_twice_gives_the_same(judge, work):
+    work.pieces[HEAD_DIM.id] = WRONG
+    assert judge.judge(work, [HEAD_DIM, KV_BYTES]) == judge.judge(work, [HEAD_DIM, KV_BYTES])
+
+
+def test_a_parts_tree_is_the_references_but_for_that_part(work):
+    work.pieces[HEAD_DIM.id] = WRONG
+    work.pieces["config.sizes"] = "def sizes_of(h):\n    return 'mine'\n"
+    files = tree_for(work, HEAD_DIM)
+    assert "hidden_size // hf_config.num_attention_heads\n" in files["models/config.py"]
+    assert "'mine'" not in files["models/config.py"]
+    assert "'mine'" in tree_for(work, TOGETHER)["models/config.py"]
+
+
+def test_prerequisites_go_all_the_way():
+    ids = [part.id for part in prerequisites(BY_ID["config.kv_bytes"])]
+    assert {"config.model_config", "config.rope", "config.rope_parameters"} <= set(ids)

@@ -1,0 +1,110 @@
+"""Modules are cut into parts and put together again without losing a character that matters."""
+
+import ast
+
+import pytest
+
+from autograder import parts, paths, reference
+from autograder.lifting import lift_cells, lift_module, part_of_magic, read_cell
+from autograder.sources import assemble, is_stub, normalize, split_reference, split_student, syntax_error_of
+
+MODULES = parts.GRADED_MODULES
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_the_parts_are_the_whole_reference(module):
+    text = (paths.reference_root() / module).read_text()
+    header, pieces = split_reference(module, text)
+    together = assemble(module, header, pieces)
+    assert ast.dump(ast.parse(together)) == ast.dump(ast.parse(text))
+    assert list(pieces) == [part.name for part in parts.parts_of_module(module)]
+    assert reference.header(module) == header
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_a_students_file_is_cut_where_it_was_joined(module):
+    pieces = reference.pieces(module)
+    text = assemble(module, reference.header(module), pieces)
+    assert split_student(text) == (reference.header(module), pieces)
+    assert split_student("\ufeff" + text.replace("\n", "\r\n")) == (reference.header(module), pieces)
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_a_bare_file_is_lifted_by_its_names(module):
+    text = (paths.reference_root() / module).read_text()
+    stem = module.rsplit("/", 1)[-1].removesuffix(".py")
+    assert lift_module(module, text) == {f"{stem}.{name}": piece for name, piece in reference.pieces(module).items()}
+
+
+def test_a_statement_of_no_part_is_reported():
+    text = (paths.reference_root() / "models/config.py").read_text() + "\n\ndef stray():\n    pass\n"
+    with pytest.raises(ValueError, match="belongs to no part; name it in parts.py"):
+        split_reference("models/config.py", text)
+
+
+def test_missing_parts_are_left_out_and_order_is_the_references():
+    text = assemble("models/config.py", "import os\n", {"kv_bytes": "def kv():\n    pass\n", "head_dim": "def hd():\n    pass\n"})
+    assert text.index("part: head_dim") < text.index("part: kv_bytes")
+    assert ast.parse(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "stub"),
+    [
+        ("def f():\n    raise NotImplementedError()\n", True),
+        ('def f():\n    """Say."""\n    # YOUR CODE HERE\n    raise NotImplementedError\n', True),
+        ("class C:\n    def f(self):\n        raise NotImplementedError()\n", True),
+        ("def f():\n    return 1\n", False),
+        ("class C:\n    x = 1\n    def f(self):\n        return 1\n    def g(self):\n        raise NotImplementedError()\n", False),
+        ("def f(:\n", False),
+    ],
+)
+def test_only_an_untouched_stub_counts_as_not_written(text, stub):
+    assert is_stub(text) is stub
+
+
+def test_odd_text_becomes_plain_text():
+    assert normalize("\ufeff\r\nx = 'ü'\r\n\r\n") == "x = 'ü'\n"
+    assert normalize(" \n") == ""
+    assert syntax_error_of("x = \0") is not None
+    assert syntax_error_of("(" * 5000) is not None
+
+
+def test_a_cell_is_read_with_blank_lines_and_comments_before_its_magic():
+    assert read_cell("\ufeff\r\n# mine\r\n%%module models/config.py rope\r\nx = 1") == ("models/config.py", "rope", "x = 1")
+    assert read_cell("x = 1\n%%module models/config.py rope\n") is None
+
+
+def test_the_last_written_cell_of_a_part_counts_and_unknown_parts_are_ignored():
+    cell = "%%module models/config.py head_dim\n"
+    stub = cell + "def head_dim_of(h):\n    raise NotImplementedError()\n"
+    found = lift_cells([cell + "a = 1", cell + "b = 2", stub, cell, "%%module models/config.py nope\nx", "%%module x y\nz"])
+    assert found == {"config.head_dim": "b = 2\n"}
+
+
+def test_a_wrong_magic_says_what_exists():
+    for module in ("models/config.py", "minisgl/models/config.py", "config", "config.py"):
+        assert part_of_magic(module, "rope").id == "config.rope"
+    with pytest.raises(ValueError, match=r"no part 'nope'; its parts are architecture, sizes"):
+        part_of_magic("models/config.py", "nope")
+    with pytest.raises(ValueError, match=r"isn't a module that you write; those are models/config\.py"):
+        part_of_magic("models/../engine.py", "rope")
+
+
+def test_a_target_is_found_by_part_module_chapter_or_number():
+    assert [part.id for part in parts.select("config.rope")] == ["config.rope"]
+    assert parts.select("01") == parts.select("01_config") == parts.parts_of_chapter("01_config")
+    assert {part.module for part in parts.select("utils")} == {"models/utils.py"}
+    assert parts.select(None) == parts.PARTS
+    with pytest.raises(ValueError, match="no chapter or part called 'nope'"):
+        parts.select("nope")
+
+
+def test_every_part_has_sensible_facts_and_only_earlier_prerequisites():
+    seen = set()
+    for part in parts.PARTS:
+        assert part.points > 0 and 1 <= part.difficulty <= 5 and 1 <= part.importance <= 5 and part.minutes > 0
+        assert seen.issuperset(part.depends), part.id
+        assert part.id not in seen
+        seen.add(part.id)
+        assert parts.part_of_grade_id(parts.grade_id(part)) is part
