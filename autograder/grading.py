@@ -8,7 +8,7 @@ from typing import Any
 
 from autograder import hidden
 from autograder.judge_errors import JudgeError
-from autograder.parts import parts_of_chapter
+from autograder.parts import PARTS, is_whole_package, parts_of_chapter
 from autograder.submissions import Submission
 from autograder.trees import Work
 
@@ -17,7 +17,8 @@ _STATE: dict[str, Any] = {}
 
 def payload_of(submission: Submission, sandboxed: bool, hidden_files: dict[str, str]) -> dict[str, Any]:
     """Return all that ``grade_one`` needs, as plain data."""
-    ids = {part.id for part in parts_of_chapter(submission.chapter)}
+    wanted = PARTS if is_whole_package(submission.chapter) else parts_of_chapter(submission.chapter)
+    ids = {part.id for part in wanted}
     return {
         "student": submission.student,
         "chapter": submission.chapter,

@@ -10,18 +10,20 @@ from __future__ import annotations
 
 import atexit
 import functools
+from pathlib import Path
 from typing import Any
 
 from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, new_output
 from nbgrader.api import Gradebook, MissingEntry
 from nbgrader.converters.base import NbGraderException
+from nbgrader.coursedir import CourseDirectory
 from nbgrader.preprocessors import NbGraderPreprocessor
 from traitlets import Bool
 
-from autograder import display, hidden
+from autograder import display, hidden, submissions
 from autograder.lifting import lift_cells
-from autograder.parts import PARTS, Part, part_of_grade_id
+from autograder.parts import CHAPTERS, PARTS, Part, is_whole_package, part_of_grade_id
 from autograder.results import PartResult
 from autograder.trees import Work
 from autograder.worker import sandbox
@@ -93,7 +95,8 @@ class GradeParts(NbGraderPreprocessor):
         wanted = {_grade_id(cell): part_of_grade_id(_grade_id(cell)) for cell in cells}
         parts = [part for part in PARTS if part in wanted.values()]
         self._prepare()
-        work = self._work([cell.source for cell in nb.cells if cell.cell_type == "code"], parts)
+        sources = [cell.source for cell in nb.cells if cell.cell_type == "code"]
+        work = self._work(sources, parts, resources.get("nbgrader", {}))
         results = {result.id: result for result in _judge(self._sandbox()).judge(work, parts)} if parts else {}
         for cell in cells:
             part = wanted[_grade_id(cell)]
@@ -101,8 +104,21 @@ class GradeParts(NbGraderPreprocessor):
             cell.outputs = self._outputs(result, float(cell.metadata["nbgrader"].get("points", 0)))
         return nb, resources
 
-    def _work(self, sources: list[str], parts: list[Part]) -> Work:
-        return Work(lift_cells(sources))
+    def _work(self, sources: list[str], parts: list[Part], facts: dict[str, Any]) -> Work:
+        work = Work(lift_cells(sources))
+        if any(is_whole_package(part.chapter) for part in parts):
+            self._add_other_chapters(work, facts)
+        return work
+
+    def _add_other_chapters(self, work: Work, facts: dict[str, Any]) -> None:
+        """Add what the student handed in for the chapters in which the package was written."""
+        places = CourseDirectory(config=self.config)
+        for chapter in CHAPTERS:
+            folder = Path(places.format_path(places.submitted_directory, facts["student"], chapter))
+            if chapter != facts["assignment"] and folder.is_dir():
+                for submission in submissions.read(folder, facts["student"], chapter):
+                    work.pieces.update(submission.work.pieces)
+                    work.problems.update(submission.work.problems)
 
     def _prepare(self) -> None:
         """Use the instructor's hidden cases."""
@@ -142,7 +158,7 @@ class ValidateParts(GradeParts):
     def _prepare(self) -> None:
         """Use nothing hidden: a student's own check has none."""
 
-    def _work(self, sources: list[str], parts: list[Part]) -> Work:
+    def _work(self, sources: list[str], parts: list[Part], facts: dict[str, Any]) -> Work:
         work = Work()
         chapters = {part.chapter for part in parts}
         try:

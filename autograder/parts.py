@@ -2,7 +2,8 @@
 
 A *part* is one function or class of a graded module (or one such with its constants). Its id is
 ``<file stem>.<part>``, as in ``config.rope``. A part whose ``names`` are empty has no source of its own: it is
-judged on all of the student's parts together.
+judged on all of the student's parts together. ``package.together``, of a chapter in which nothing is written, wants
+every part of the course.
 """
 
 from __future__ import annotations
@@ -121,8 +122,9 @@ _WEIGHT = _rows(
     ("load", ("load_weight",), 4, 4, 5, 25, ("weight.plan", "weight.start", "weight.finish")),
     (TOGETHER, (), 2, 1, 3, 5),
 )
+_PACKAGE = (Part("package.together", "04_into_the_model", "models/weight.py", (), 8, 2, 5, 10),)
 
-PARTS: tuple[Part, ...] = (*_CONFIG, *_DECODER, *_WEIGHT)
+PARTS: tuple[Part, ...] = (*_CONFIG, *_DECODER, *_WEIGHT, *_PACKAGE)
 BY_ID: dict[str, Part] = {part.id: part for part in PARTS}
 CHAPTERS: tuple[str, ...] = (
     "00_orientation",
@@ -150,6 +152,17 @@ def parts_of_module(module: str) -> tuple[Part, ...]:
 def parts_of_chapter(chapter: str) -> tuple[Part, ...]:
     """Return a chapter's parts in the order in which they are written."""
     return tuple(part for part in PARTS if part.chapter == chapter)
+
+
+def parts_judged_with(part: Part) -> tuple[Part, ...]:
+    """Return the parts with source that a "together" part judges: its chapter's, or all where its chapter has none."""
+    written = tuple(other for other in PARTS if not other.together)
+    return tuple(other for other in written if other.chapter == part.chapter) or written
+
+
+def is_whole_package(chapter: str) -> bool:
+    """Tell whether a chapter is graded although nothing is written in it: on the parts of all other chapters."""
+    return bool(parts_of_chapter(chapter)) and all(part.together for part in parts_of_chapter(chapter))
 
 
 def select(target: str | None) -> tuple[Part, ...]:

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
 from autograder.lifting import MAX_PART_CHARS, lift_cells, lift_module, part_of_magic, read_cell
-from autograder.parts import BY_ID, CHAPTERS, GRADED_MODULES, part_of_grade_id
+from autograder.parts import BY_ID, CHAPTERS, GRADED_MODULES, is_whole_package, part_of_grade_id
 from autograder.trees import Work
 from autograder.worker.client import clean
 
@@ -60,12 +60,23 @@ def find(paths: list[Path], chapter: str | None = None) -> list[Submission]:
         for place, student in _expand(path):
             found += read(place, student, chapter)
     found.sort(key=lambda each: (each.student, each.chapter))
+    _gather_packages(found)
     seen: set[tuple[str, str]] = set()
     for each in found:
         if (each.student, each.chapter) in seen:
             each.refusal = each.refusal or "handed in twice under this name; only the first was graded"
         seen.add((each.student, each.chapter))
     return found
+
+
+def _gather_packages(found: list[Submission]) -> None:
+    """Give a chapter that is graded on the whole package what its student handed in for the other chapters."""
+    for each in found:
+        if is_whole_package(each.chapter) and not each.refusal:
+            others = [other for other in found if other.student == each.student and not other.refusal]
+            works = [other.work for other in others] + [each.work]
+            pieces = {name: text for work in works for name, text in work.pieces.items()}
+            each.work = Work(pieces, problems={name: text for work in works for name, text in work.problems.items()})
 
 
 def read(path: Path, student: str, chapter: str | None = None) -> list[Submission]:

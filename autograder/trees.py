@@ -10,8 +10,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from autograder import paths, reference
-from autograder.parts import BY_ID, GRADED_MODULES, Part, parts_of_chapter, parts_of_module
+from autograder.parts import BY_ID, GRADED_MODULES, Part, parts_judged_with, parts_of_module
 from autograder.sources import assemble, is_stub, syntax_error_of
+
+MAX_SHOWN = 12
 
 
 @dataclass
@@ -32,9 +34,10 @@ class Work:
 def state_of(work: Work, part: Part) -> str:
     """Return why a part can't be judged yet, in words; empty when it can."""
     if part.together:
-        own = [other for other in parts_of_chapter(part.chapter) if not other.together]
-        missing = [other.id for other in own if not_ready(work, other) or other.id in work.helped]
-        return f"write {', '.join(missing)} first" if missing else ""
+        judged = parts_judged_with(part)
+        missing = [other.id for other in judged if not_ready(work, other) or other.id in work.helped]
+        shown = missing[:MAX_SHOWN] + [f"{len(missing) - MAX_SHOWN} more"] * (len(missing) > MAX_SHOWN)
+        return f"write {', '.join(shown)} first" if missing else ""
     if part.id in work.helped:
         return "the provided version is in place; it earns no points"
     return not_ready(work, part)
