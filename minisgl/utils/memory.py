@@ -205,6 +205,7 @@ class MemoryMeter:
         self._pid, self._interval_s, self._live, self._listener = pid, interval_s, live, listener
         self._start_s = time.monotonic()
         self._stop = threading.Event()
+        self._lock = threading.RLock()
         self._thread: threading.Thread | None = None
 
     def __enter__(self) -> MemoryMeter:
@@ -229,27 +230,29 @@ class MemoryMeter:
 
     def sample(self) -> Sample:
         """Take a sample now."""
-        memory = read_memory(self._pid)
-        sample = Sample(
-            time.monotonic() - self._start_s,
-            memory.resident_bytes,
-            memory.anonymous_bytes,
-            memory.file_backed_bytes,
-            self._live.live_bytes if self._live else None,
-            *read_gpu_memory(),
-        )
-        self.samples.append(sample)
-        if self._listener:
-            self._listener(sample)
-        return sample
+        with self._lock:  # two threads sample, and the samples stay in order of time
+            memory = read_memory(self._pid)
+            sample = Sample(
+                time.monotonic() - self._start_s,
+                memory.resident_bytes,
+                memory.anonymous_bytes,
+                memory.file_backed_bytes,
+                self._live.live_bytes if self._live else None,
+                *read_gpu_memory(),
+            )
+            self.samples.append(sample)
+            if self._listener:
+                self._listener(sample)
+            return sample
 
     def event(self, kind: str, name: str, num_bytes: int) -> None:
         """Note that the loader did something, with a sample of that moment."""
-        self.sample()
-        event = Event(time.monotonic() - self._start_s, kind, name, num_bytes)
-        self.events.append(event)
-        if self._listener:
-            self._listener(event)
+        with self._lock:
+            self.sample()
+            event = Event(time.monotonic() - self._start_s, kind, name, num_bytes)
+            self.events.append(event)
+            if self._listener:
+                self._listener(event)
 
     def peak(self, field: str = "anonymous_bytes") -> int | None:
         """Return the largest sampled value of one of ``Sample``'s fields, or None where it is unknown."""

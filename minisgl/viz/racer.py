@@ -114,7 +114,7 @@ def _slice(key: str, tensor: torch.Tensor, sharding: Sharding) -> torch.Tensor:
 def use(tensor: torch.Tensor) -> None:
     """Look at every page of a parameter, as the model's first step does; pages that stayed in a file come in now."""
     if tensor.is_contiguous():
-        tensor.flatten().view(torch.uint8)[::4096].max()
+        tensor.flatten().view(torch.uint8).numpy()[::4096].max()
 
 
 def stream(folder: Path, meter: MemoryMeter, sharding: Sharding, keep: bool) -> int:

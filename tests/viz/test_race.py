@@ -1,0 +1,195 @@
+"""Memory races: predictions by hand and measured, and processes that end when they should."""
+
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+from minisgl.checkpoint import _read
+from minisgl.checkpoint.maker import make_checkpoint, stored_shapes
+from minisgl.errors import MinisglError
+from minisgl.viz import race_plan
+from minisgl.viz.race import THIS_TREE, RaceModel
+from minisgl.viz.race_lane import Lane
+from minisgl.viz.race_picture import thin
+from minisgl.viz.race_plan import EVERYTHING, MERGE, OURS, SHAPES, STUDENT, Prediction, RaceSettings, make_stored, predict
+from tests.viz.test_stepper import GATE, KV, Q, TINY
+
+MIB = 2**20
+TINY_BYTES = 2 * sum(rows * columns for rows, columns in ((s + (1,))[:2] for s in stored_shapes(TINY).values()))
+linux = pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells anonymous and file-backed memory apart")
+
+
+@pytest.fixture
+def tiny(tmp_path):
+    return make_checkpoint(tmp_path / "tiny", TINY, files=2)
+
+
+@pytest.fixture(scope="module")
+def raced():
+    """A finished race of four lanes; the student's tree is this one."""
+    with RaceModel(RaceSettings(num_files=3, shuffled=True), student_tree=THIS_TREE) as model:
+        model.start()
+        model.wait(150)
+        yield model
+
+
+def test_predictions_by_hand(tiny):
+    stored = make_stored(RaceSettings(str(tiny)), tiny)
+    assert stored.num_bytes == TINY_BYTES
+    assert predict(EVERYTHING, stored, True).anonymous_bytes == TINY_BYTES
+    copied = Q + 2 * KV + 2 * GATE
+    assert predict(MERGE, stored, True).anonymous_bytes == TINY_BYTES + copied
+    assert predict(MERGE, stored, False).anonymous_bytes == TINY_BYTES + 2 * GATE
+    assert predict(OURS, stored, True).anonymous_bytes == TINY_BYTES, "all are smaller than what is worth mapping"
+    assert predict(STUDENT, stored, False).anonymous_bytes == 2 * GATE
+
+
+@linux
+def test_whole_large_parameters_are_predicted_to_stay_in_the_file(tmp_path):
+    config, _ = SHAPES["Qwen3 with 4 layers, 0.2 GB"]
+    stored = make_stored(RaceSettings(), tmp_path)
+    merged = 4 * 2 * (4096 * 1024 + 6144 * 1024)
+    small = 2 * (4 * (2 * 128 + 2 * 1024) + 1024)
+    found = predict(OURS, stored, True)
+    assert found.anonymous_bytes == merged + small
+    assert found.resident_bytes == stored.num_bytes == 2 * sum(_numbers(shape) for shape in stored_shapes(config).values())
+    assert race_plan._MAPPED_FROM_BYTES == _read._MAPPED_FROM_BYTES
+
+
+def _numbers(shape):
+    return shape[0] * (shape[1] if len(shape) > 1 else 1)
+
+
+def test_a_made_checkpoint_takes_little_disk_and_has_data_in_every_large_tensor(tmp_path):
+    stored = make_stored(RaceSettings(num_files=5), tmp_path)
+    files = {tensor.file for tensor in stored.tensors.values()}
+    assert len(files) == 5
+    assert sum(file.stat().st_blocks * 512 for file in files) < stored.num_bytes / 100
+
+
+@linux
+def test_measured_peaks_are_within_5_percent_of_the_prediction(raced):
+    assert [lane.strategy for lane in raced.lanes.values()] == [EVERYTHING, MERGE, OURS, STUDENT]
+    for lane in raced.lanes.values():
+        assert lane.status == "finished", lane.message
+        assert lane.measured_bytes == pytest.approx(lane.prediction.anonymous_bytes, rel=0.05)
+        assert lane.kernel_bytes == pytest.approx(lane.prediction.resident_bytes, rel=0.05)
+        assert lane.counted_bytes == lane.prediction.anonymous_bytes, "counted bytes are exact"
+        assert lane.done_bytes == lane.total_bytes
+
+
+def test_events_and_samples_share_one_axis(raced):
+    for lane in raced.lanes.values():
+        kinds = {kind for _, kind, _, _ in lane.events}
+        assert {"read", "yield"} <= kinds
+        times = [sample[0] for sample in lane.samples]
+        assert times == sorted(times)
+        assert times[0] <= lane.events[0][0] <= lane.events[-1][0] <= times[-1]
+    assert "merge" in {kind for _, kind, _, _ in raced.lanes[MERGE].events}
+
+
+def test_words_table_and_picture_give_the_models_numbers(raced):
+    words, svg = raced.describe(), raced.picture().to_svg()
+    for row in raced.results:
+        assert f"predicted {row['predicted']:,} bytes" in words
+        assert f"measured {row['measured']:,}" in words
+        assert f"counted {row['counted']:,}" in words
+        assert f"{row['measured'] / row['predicted'] - 1:+.1%}" in svg
+    assert "as Linux counts it" in words or sys.platform != "linux"
+    assert raced.static().axes
+
+
+def test_a_race_can_be_replayed_and_is_kept(raced):
+    assert len(raced.history) == 1
+    whole = raced.picture().to_svg()
+    raced.replay(raced.duration_s / 3)
+    assert raced.picture().to_svg() != whole
+    raced.show(0)
+    assert raced.replay_s is None and len(raced.lanes) == 4
+
+
+def test_stopping_ends_the_process_at_once():
+    with RaceModel() as model:
+        model.start(strategies=[EVERYTHING, MERGE])
+        deadline = time.monotonic() + 30
+        while model.lanes[EVERYTHING].pid is None and time.monotonic() < deadline:
+            time.sleep(0.02)
+        process = psutil.Process(model.lanes[EVERYTHING].pid)
+        model.stop()
+        assert not model.is_running
+        assert not process.is_running() or process.status() == psutil.STATUS_ZOMBIE
+        assert [lane.status for lane in model.lanes.values()] == ["stopped", "stopped"]
+        scratch = Path(model._scratch.name)
+    assert not scratch.exists(), "made checkpoints are removed"
+
+
+def test_a_race_on_more_than_the_memory_is_not_started(tmp_path, monkeypatch):
+    monkeypatch.setattr("minisgl.viz.race.available_bytes", lambda: 100 * MIB)
+    with RaceModel() as model:
+        model.start(strategies=[EVERYTHING])
+        model.wait(10)
+        assert model.lanes[EVERYTHING].status == "too large"
+        assert "needs 184 MiB, 100 MiB are free" in model.describe()
+        assert not model.history
+
+
+def test_a_tree_that_can_not_load_fails_with_its_message(tmp_path, tiny):
+    (tmp_path / "minisgl").mkdir()
+    for entry in (THIS_TREE / "minisgl").iterdir():
+        if entry.name != "models":
+            (tmp_path / "minisgl" / entry.name).symlink_to(entry)
+    models = tmp_path / "minisgl" / "models"
+    models.mkdir()
+    for entry in (THIS_TREE / "minisgl/models").glob("*.py"):
+        (models / entry.name).write_text(entry.read_text())
+    (models / "weight.py").write_text("raise NotImplementedError('load_weight is not written yet')")
+    with RaceModel(RaceSettings(str(tiny)), student_tree=tmp_path) as model:
+        model.start(strategies=[STUDENT])
+        model.wait(60)
+        assert model.lanes[STUDENT].status == "failed"
+        assert "load_weight is not written yet" in model.lanes[STUDENT].message
+
+
+def test_processes_end_with_the_process_that_started_the_race():
+    program = (
+        "import time\nfrom minisgl.viz.race import RaceModel\nmodel = RaceModel()\nmodel.start(strategies=['everything'])\n"
+        "while model.lanes['everything'].pid is None: time.sleep(0.02)\n"
+        "print(model.lanes['everything'].pid, flush=True)\ntime.sleep(60)"
+    )
+    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True, cwd=THIS_TREE) as starter:
+        lane = psutil.Process(int(starter.stdout.readline()))
+        starter.kill()
+    gone, _ = psutil.wait_procs([lane], timeout=15)
+    assert gone
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        (RaceSettings("/no/such/folder"), "no such folder"),
+        (RaceSettings(tp_size=3), "can't be cut for 3 ranks"),
+        (RaceSettings(tp_size=2, tp_rank=2), "rank is 2. Expected 0 to 1"),
+    ],
+)
+def test_settings_that_can_not_be_raced_on_are_refused(settings, message):
+    with RaceModel(settings) as model, pytest.raises(MinisglError, match=message):
+        model.start()
+
+
+def test_a_long_curve_is_thinned_without_losing_its_peak():
+    points = [(float(index), 0.0) for index in range(10_000)]
+    points[4321] = (4321.0, 7.0)
+    kept = thin(points)
+    assert len(kept) < 600 and (4321.0, 7.0) in kept and kept == sorted(kept)
+
+
+def test_where_the_split_is_unknown_resident_memory_counts():
+    lane = Lane("ours", Prediction(1, 1, ""), 1)
+    base = {"anonymous_bytes": None, "file_backed_bytes": None, "resident_bytes": 100}
+    lane.take({"line": "start", "baseline": base})
+    lane.take({"line": "sample", "time_s": 0.1, **base, "resident_bytes": 150, "live_tensor_bytes": 0})
+    assert lane.measured_bytes == 50
