@@ -2,18 +2,21 @@
 
 Each file of ``tests/attacks/KIND/NAME.py`` is the text of one part, headed by comment lines that say its kind, the
 example, the part, which statuses are right, what the report must name as the cause, and how many points it may get
-(``none`` where nothing is said, ``some`` for less than all, ``full``). Beside it an honest part is judged, which must
-keep full marks. The kinds that attack the reading of submissions are built on the spot (``redteam_files``).
+(``none`` where nothing is said, ``some`` for less than all, ``full``). ``base: reference`` puts the text behind the
+reference's; ``accomplice`` names a part that is judged before it with the same text. Beside it an honest part is judged,
+which must keep full marks. The kinds that attack the reading of submissions are built on the spot (``redteam_files``).
 """
 
 from __future__ import annotations
 
 import argparse
 import hashlib
+import json
 import re
 import sys
 import tempfile
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from autograder import hidden, paths, reference
@@ -26,6 +29,13 @@ from autograder.worker.limits import Limits
 
 LIMITS = Limits(cpu_s=2, wall_s=8.0, memory_mib=384, processes=32, output_kib=256, file_mib=64, files=2000)
 WITNESS = "config.kv_bytes"
+# A hidden case that every red team run adds: its width may never be told to a student.
+SECRET_WIDTH = 7_340_032
+_SIZES = {"num_layers": 2, "num_qo_heads": 8, "num_kv_heads": 4, "hidden_size": SECRET_WIDTH, "intermediate_size": 64}
+HIDDEN = {
+    "seed": "a seed of the red team's own\n",
+    "redteam.json": json.dumps({name: [{"sizes": {**_SIZES, "vocab_size": 100}}] for name in ("sizes", "head_dim", "kv_bytes")}),
+}
 CANARIES = ("minisgl-attack-canary", "minisgl-attack-cache", "conftest.py", "sitecustomize.py", "attack.pth")
 
 
@@ -41,6 +51,7 @@ class Attack:
     cause: str
     points: str
     text: str
+    accomplice: str = ""
 
 
 @dataclass
@@ -52,6 +63,8 @@ class Verdict:
     status: str
     points: float
     message: str
+    expected: str = ""
+    named: str = ""
     problems: list[str] = field(default_factory=list)
 
 
@@ -69,9 +82,16 @@ def load(path: Path) -> Attack:
         text = reference.piece(part) + "\n\n" + text
     else:
         text = lift_cells([f"%%module {BY_ID[part].module} {BY_ID[part].name}\n{path.read_bytes().decode()}"])[part]
-    statuses = tuple(word.strip() for word in facts["status"].split(","))
     return Attack(
-        facts["kind"], path.stem, facts["example"], part, statuses, facts.get("cause", ""), facts.get("points", "none"), text
+        kind=facts["kind"],
+        name=path.stem,
+        example=facts["example"],
+        part=part,
+        statuses=tuple(word.strip() for word in facts["status"].split(",")),
+        cause=facts.get("cause", ""),
+        points=facts.get("points", "none"),
+        text=text,
+        accomplice=facts.get("accomplice", ""),
     )
 
 
@@ -82,20 +102,32 @@ def all_attacks(root: Path | None = None) -> list[Attack]:
 
 def judge_attack(judge: object, attack: Attack) -> Verdict:
     """Judge one attack beside the honest witness, and compare with what must come of it."""
-    parts = [BY_ID[attack.part]] + ([BY_ID[WITNESS]] if attack.part != WITNESS else [])
-    work = Work({attack.part: attack.text, WITNESS: reference.piece(WITNESS)})
-    results = judge.judge(work, parts)  # type: ignore[attr-defined]
-    result = results[0]
+    witness = [WITNESS] if attack.part != WITNESS else []
+    ids = [attack.accomplice, attack.part, *witness] if attack.accomplice else [attack.part, *witness]
+    pieces = {attack.accomplice: attack.text, attack.part: attack.text, **{name: reference.piece(name) for name in witness}}
+    found = {result.id: result for result in judge.judge(Work(pieces), [BY_ID[name] for name in ids])}  # type: ignore[attr-defined]
+    result = found[attack.part]
+    points = {"none": "no points", "some": "not all points", "full": "all points"}[attack.points]
     verdict = Verdict(attack.kind, attack.name, result.status, result.points, result.message)
+    verdict.expected = f"{points}, {' or '.join(attack.statuses)}"
+    named = re.search(attack.cause, told(result)) if attack.cause else None
+    verdict.named = named.group() if named else ""
     verdict.problems += _problems(attack, result)
-    if any(other.status != "passed" for other in results[1:]):
-        verdict.problems.append(f"the honest part beside it got {results[1].status}: {results[1].message}")
+    if attack.accomplice and found[attack.accomplice].points:
+        verdict.problems.append(f"its accomplice earned {found[attack.accomplice].points:g} points")
+    if any(found[name].status != "passed" for name in witness):
+        verdict.problems.append(f"the honest part beside it got {found[WITNESS].status}: {found[WITNESS].message}")
     return verdict
+
+
+def told(result: PartResult) -> str:
+    """Return all that a student is told about a part."""
+    return "\n".join([result.message, *(f"{test.message} {test.hint}" for test in result.tests)])
 
 
 def _problems(attack: Attack, result: PartResult) -> list[str]:
     found = []
-    messages = "\n".join(f"{test.message} {test.hint}" for test in result.tests)
+    messages = told(result)
     if result.status not in attack.statuses and not (attack.points == "some" and result.status != "passed"):
         found.append(f"status {result.status}, expected {' or '.join(attack.statuses)}")
     if attack.points == "none" and result.points > 0:
@@ -108,6 +140,8 @@ def _problems(attack: Attack, result: PartResult) -> list[str]:
         found.append(f"the cause isn't named ({attack.cause!r}): {messages[:400]!r}")
     if "BORROWED" in messages:
         found.append("it found something that it must not see")
+    if str(SECRET_WIDTH) in messages:
+        found.append("a hidden case is shown")
     if re.search(r"[\x00-\x08\x0b-\x1f\x7f\u202a-\u202e]", messages):
         found.append("the report holds control characters")
     return found
@@ -125,60 +159,63 @@ def main(argv: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m autograder redteam", description=main.__doc__)
     parser.add_argument("names", nargs="*", help="only attacks whose kind or name holds one of these words")
     parser.add_argument("--attacks", type=Path, metavar="DIR", help="another folder of attacks")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="also write the verdicts as JSON")
+    parser.add_argument("--no-sandbox", action="store_true", help="try what is left without bubblewrap (at your own risk)")
     options = parser.parse_args(argv)
-    problem = sandbox.problem()
+    problem = None if options.no_sandbox else sandbox.problem()
     if problem:
         print(f"there is no sandbox to try: {problem}", file=sys.stderr)
         return 3
-    chosen = [
-        attack
-        for attack in all_attacks(options.attacks)
-        if not options.names or any(word in f"{attack.kind} {attack.name}" for word in options.names)
-    ]
+    chosen = [each for each in all_attacks(options.attacks) if chosen_by(options.names, each.kind, each.name)]
+    verdicts = []
     try:
-        verdicts = run(chosen)
+        for verdict in run(chosen, options.names, sandboxed=not options.no_sandbox):
+            verdicts.append(verdict)
+            print(line(verdict), flush=True)
     except Exception as error:
         print(f"the grader itself failed: {type(error).__name__}: {error}", file=sys.stderr)
         return 3
-    return 1 if any(verdict.problems for verdict in verdicts) else 0
+    broken = sum(bool(verdict.problems) for verdict in verdicts)
+    print(f"{len(verdicts) - broken} held, {broken} broken")
+    if options.json:
+        options.json.write_text(json.dumps([asdict(verdict) for verdict in verdicts], indent=1) + "\n", encoding="utf-8")
+    return 1 if broken else 0
 
 
-def run(chosen: list[Attack], *, show: bool = True) -> list[Verdict]:
-    """Judge attacks one after another in the sandbox, then those on the reading of submissions; print each verdict."""
+def chosen_by(words: list[str], kind: str, name: str) -> bool:
+    """Tell whether an attack is one of those that a command line names (all, where it names none)."""
+    return not words or any(word in f"{kind} {name}" for word in words)
+
+
+def line(verdict: Verdict) -> str:
+    """Return one row of the table: the attack, what was expected, what happened, the cause that was named."""
+    sign = "BROKEN" if verdict.problems else "held"
+    happened = f"{verdict.status}, {verdict.points:g} points"
+    row = f"{sign:<6} | {verdict.kind}: {verdict.name} | expected {verdict.expected} | {happened} | {verdict.named}"
+    return "\n".join([row, *(f"       ! {problem}" for problem in verdict.problems)])
+
+
+def run(chosen: list[Attack], words: list[str] | None = None, *, sandboxed: bool = True) -> Iterator[Verdict]:
+    """Judge attacks one after another, then those on the reading of submissions, and look for what they left."""
     from autograder.judge import Judge, warm_up
-    from autograder.redteam_files import judge_files
+    from autograder.redteam_files import KIND, judge_files
 
     before, gradebook = traces(), _digest(paths.HOME / "gradebook.db")
-    hidden.install({"seed": "a seed of the red team's own\n"})
-    verdicts = []
+    hidden.install(HIDDEN)
     try:
-        with Judge(sandboxed=True, limits=LIMITS) as judge:
+        with Judge(sandboxed=sandboxed, limits=LIMITS) as judge:
             warm_up()
             for attack in chosen:
-                verdicts.append(judge_attack(judge, attack))
-                _say(verdicts[-1], show)
+                yield judge_attack(judge, attack)
         with tempfile.TemporaryDirectory() as place:
-            for verdict in judge_files(Path(place)):
-                verdicts.append(verdict)
-                _say(verdict, show)
+            yield from (each for each in judge_files(Path(place)) if chosen_by(words or [], KIND, each.name))
     finally:
         hidden.uninstall()
-    left = Verdict("writes where it shouldn't", "traces", "passed", 0.0, "nothing was left on this machine")
+    left = Verdict("writes where it shouldn't", "traces", "passed", 0.0, "nothing was left on this machine", "no trace")
     left.problems += [f"left behind: {path}" for path in traces() if path not in before]
     if _digest(paths.HOME / "gradebook.db") != gradebook:
         left.problems.append("the gradebook changed")
-    verdicts.append(left)
-    _say(left, show)
-    return verdicts
-
-
-def _say(verdict: Verdict, show: bool) -> None:
-    if show:
-        sign = "BROKEN" if verdict.problems else "held"
-        print(f"{sign:<7} {verdict.kind}: {verdict.name}: {verdict.status}, {verdict.points:g} points; {verdict.message}")
-        for problem in verdict.problems:
-            print(f"          {problem}")
-        sys.stdout.flush()
+    yield left
 
 
 def _digest(path: Path) -> str:

@@ -6,6 +6,8 @@ import io
 import json
 import os
 import pickle
+import socket
+import stat
 import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -22,7 +24,8 @@ KIND = "hands in trouble"
 
 def notebook(*sources: str, **metadata: Any) -> dict[str, Any]:
     """Return a notebook of code cells."""
-    cells = [{"cell_type": "code", "metadata": {}, "outputs": [], "execution_count": None, "source": s} for s in sources]
+    empty: dict[str, Any] = {"cell_type": "code", "metadata": {}, "outputs": [], "execution_count": None}
+    cells = [{**empty, "source": source} for source in sources]
     return {"nbformat": 4, "nbformat_minor": 5, "metadata": metadata, "cells": cells}
 
 
@@ -73,6 +76,34 @@ def _fifo(place: Path) -> Path:
     place.mkdir(parents=True)
     os.mkfifo(place / "eve.ipynb")
     return place / "eve.ipynb"
+
+
+def _link_alone(place: Path) -> Path:
+    (place / "eve").mkdir(parents=True)
+    (place / "eve" / "01_config.ipynb").symlink_to("/etc/passwd")
+    return place / "eve"
+
+
+def _device(place: Path) -> Path:
+    place.mkdir(parents=True)
+    try:
+        os.mknod(place / "eve.ipynb", 0o600 | stat.S_IFCHR, os.makedev(1, 5))
+    except OSError:  # only root may make one; a socket is as good
+        with socket.socket(socket.AF_UNIX) as made:
+            made.bind(os.path.relpath(place / "eve.ipynb"))
+    return place / "eve.ipynb"
+
+
+def _damaged(place: Path) -> Path:
+    path = _zip(place / "eve.zip", ("01_config.ipynb", json.dumps(notebook(*map(cell, range(200)))).encode()))
+    content = bytearray(path.read_bytes())
+    content[60:120] = b"\xff" * 60
+    path.write_bytes(content)
+    return path
+
+
+def _crlf(text: str) -> str:
+    return text.replace("\n", "\r\n")
 
 
 def _pickled(place: Path) -> Path:
@@ -136,12 +167,17 @@ CASES: tuple[tuple[str, Callable[[Path], Path], str], ...] = (
     ("renamed_notebook", lambda p: _write(p / "Copy of 01 (final) ü.ipynb", notebook(cell(5))), "return 5"),
     ("another_language", lambda p: _write(p / "eve.ipynb", notebook(cell(1), language_info={"name": "R"})), "language 'r'"),
     ("old_format", _version_3, "return 7"),
-    ("crlf_and_bom", lambda p: _write(p / "eve.ipynb", "\ufeff" + json.dumps(notebook(cell(6).replace("\n", "\r\n")))), "return 6"),
+    ("crlf_and_bom", lambda p: _write(p / "eve.ipynb", "\ufeff" + json.dumps(notebook(_crlf(cell(6))))), "return 6"),
     ("a_bare_tree", _bare_tree, "return 7"),
     ("pickles_beside_it", _pickled, "return 1"),
     ("an_enormous_part", lambda p: _write(p / "eve.ipynb", notebook(cell("1" + " " * 200_000 + "# x"))), ""),
     ("an_unknown_part", lambda p: _write(p / "eve.ipynb", notebook(cell(8), "%%module ../../x.py y\nx = 1")), "return 8"),
-    ("markup_in_the_name", lambda p: _write(p / "<script>alert(1)</script\x1b[31m>.ipynb".replace("/", "_"), notebook(cell(9))), "return 9"),
+    ("markup_in_the_name", lambda p: _write(p / "<script>alert(1)<_script\x1b[31m>.ipynb", notebook(cell(9))), "return 9"),
+    ("a_link_for_the_notebook", _link_alone, "links are never followed"),
+    ("a_damaged_zip_entry", _damaged, "can't be read"),
+    ("a_device_file", _device, "isn't a regular file"),
+    ("nested_zip", lambda p: _zip(p / "eve.zip", ("inner.zip", b"PK"), ("conftest.py", b"x")), "no cell headed by"),
+    ("lone_surrogates", lambda p: _write(p / "eve.ipynb", notebook(cell("'\ud800'"))), "ud800"),
 )
 
 
@@ -159,10 +195,11 @@ def judge_files(place: Path) -> Iterator[Verdict]:
     from autograder.redteam import Verdict
 
     for number, (name, build, word) in enumerate(CASES):
-        verdict = Verdict(KIND, name, "passed", 0.0, "")
+        verdict = Verdict(KIND, name, "passed", 0.0, "", f"{word!r}")
         try:
             found = find([build(place / str(number))])
-            verdict.message = text_of(found).strip().replace("\n", " / ")[:120]
+            verdict.status = "refused" if found and found[0].refusal else "read"
+            verdict.message = verdict.named = text_of(found).strip().replace("\n", " / ")[:120]
             if word not in text_of(found):
                 verdict.problems.append(f"expected {word!r}")
             if any("\x1b" in each.student or "\x1b" in each.refusal for each in found):

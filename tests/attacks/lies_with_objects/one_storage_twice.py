@@ -2,6 +2,7 @@
 # example: one storage handed out for every parameter
 # part: weight.load
 # status: failed
+# cause: differs in \d+ of
 # base: reference
 # points: some
 _load = load_weight

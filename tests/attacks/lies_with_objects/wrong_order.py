@@ -2,7 +2,7 @@
 # example: the right shape, wrong order
 # part: weight.shard_tensor
 # status: failed
-# points: some
+# cause: differs in \d+ of
 def shard_tensor(key, tensor, config, tp_rank, tp_size):
     piece = tensor[shard_slice(key, tuple(tensor.shape), config, tp_rank, tp_size)]
     return piece.flip(0)

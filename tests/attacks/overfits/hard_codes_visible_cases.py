@@ -2,8 +2,7 @@
 # example: the visible cases are hard-coded
 # part: config.head_dim
 # status: failed
-# cause: hidden case
-# points: some
+# cause: none of the hidden ones
 def head_dim_of(hf_config):
     visible = {(1024, 16, 128): 128, (48, 6, None): 8, (48, 6, 10): 10}
     given = getattr(hf_config, "head_dim", None)
