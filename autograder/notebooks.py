@@ -34,6 +34,7 @@ NOTEBOOK_METADATA = {
 }
 CELL_METADATA = ("deletable", "editable", "nbgrader", "tags")
 MACHINE_DEPENDENT_TAG = "machine-dependent"
+WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
 
 
 def chapters(root: Path = ROOT) -> list[str]:
@@ -101,6 +102,7 @@ def clean_outputs(notebook: NotebookNode, workspace: Path) -> None:
             if "execution_count" in output:
                 output.execution_count = None
             output.pop("transient", None)
+            output.get("data", {}).pop(WIDGET_VIEW, None)  # its id is new each time; the picture beside it stays
             if "text" in output:
                 output.text = _without_places(output.text, workspace)
             for kind, data in output.get("data", {}).items():
