@@ -16,9 +16,9 @@ from math import prod
 from pathlib import Path
 
 import torch
-from tqdm.auto import tqdm
 
 from minisgl.checkpoint import Filled, Piece, Reader, StoredTensor, open_checkpoint, open_reader, standard_tensors
+from minisgl.checkpoint.progress import tqdm
 from minisgl.distributed import check_tp_size, get_tp_info, use_tp_info
 from minisgl.errors import CheckpointError
 from minisgl.models.config import ModelConfig

@@ -79,3 +79,14 @@ def test_loads_in_several_threads_do_not_disturb_each_other(folder: Path) -> Non
         loads = list(pool.map(lambda _: dict(load_weight(folder, "cpu", progress=False)), range(8)))
     for weights in loads:
         assert_same(weights, merged(CONFIGS["qwen3 moe"], data="tagged"))
+
+
+def test_a_progress_bar_that_is_stopped_early_leaves_no_thread(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    threads = set(threading.enumerate())
+    stream = load_weight(folder, "cpu", progress=True)
+    next(stream)
+    stream.close()
+    assert set(threading.enumerate()) <= threads
+    assert "B/s" in capsys.readouterr().err
