@@ -119,7 +119,9 @@ def _is_submission(path: Path) -> bool:
 
 def _student_of(path: Path) -> str:
     stem = path.name if path.is_dir() else path.stem
-    return path.absolute().parent.name if stem in CHAPTERS or stem in ("minisgl", "models", "workspace") else stem
+    if stem not in CHAPTERS and stem not in ("minisgl", "models", "workspace"):
+        return stem
+    return next((folder.name for folder in path.absolute().parents if folder.name not in CHAPTERS), stem)
 
 
 def _chapter_in(path: Path) -> str:
