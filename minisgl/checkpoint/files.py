@@ -82,8 +82,9 @@ def _check_folder(folder: Path) -> None:
 def _check_each_tensor_once(folder: Path, entries: dict[Path, list[RawEntry]]) -> None:
     homes: dict[str, list[str]] = defaultdict(list)
     for file, in_file in entries.items():
+        name = _relative(folder, file)
         for entry in in_file:
-            homes[entry.key].append(_relative(folder, file))
+            homes[entry.key].append(name)
     twice = [f"{key} in {' and '.join(names)}" for key, names in homes.items() if len(names) > 1]
     if twice:
         raise fault(
@@ -115,10 +116,11 @@ def _check_against_index(folder: Path, entries: dict[Path, list[RawEntry]], weig
             "an index that names every tensor",
             advice,
         )
+    named = {name: folder / name for name in set(weight_map.values())}
     moved = [
         f"{key} in {_relative(folder, file)} (index: {weight_map[key]})"
         for key, file in homes.items()
-        if folder / weight_map[key] != file
+        if named[weight_map[key]] != file
     ]
     if moved:
         raise fault(
