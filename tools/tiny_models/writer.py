@@ -139,6 +139,16 @@ class FastWriter:
         return F.rms_norm(hidden[:, -1], self.final_norm.shape, self.final_norm, self.eps)
 
 
+def _read_prompt(writer: FastWriter, prompt_ids: list[int], cache: list) -> torch.Tensor:
+    """Run the shared prompt once, copy its keys and values to every row, and return its last hidden state [1, hidden]."""
+    single, length = writer.new_cache(1), len(prompt_ids)
+    hidden = writer.forward(torch.tensor([prompt_ids], device=writer.embedding.device), 0, single)
+    for (keys, values), (own_keys, own_values) in zip(cache, single, strict=True):
+        keys[:, :, :length] = own_keys[:, :, :length]
+        values[:, :, :length] = own_values[:, :, :length]
+    return hidden
+
+
 @torch.inference_mode()
 def write_batch(
     writer: FastWriter,
@@ -165,11 +175,7 @@ def write_batch(
     cursor = torch.zeros(batch_size, dtype=torch.long, device=device)
     length, in_quote = torch.zeros_like(cursor), torch.zeros(batch_size, dtype=torch.bool, device=device)
     lm_head = writer.lm_head[tables.allowed]
-    hidden = writer.forward(torch.tensor([prompt_ids], device=device), 0, one := writer.new_cache(1))
-    for (keys, values), (keys_1, values_1) in zip(cache, one, strict=True):
-        keys[:, :, : len(prompt_ids)] = keys_1[:, :, : len(prompt_ids)]
-        values[:, :, : len(prompt_ids)] = values_1[:, :, : len(prompt_ids)]
-    hidden = hidden.expand(batch_size, -1)
+    hidden = _read_prompt(writer, prompt_ids, cache).expand(batch_size, -1)
     for step in range(num_steps):
         best, index = F.linear(hidden, lm_head).topk(top_k)
         choice = torch.multinomial(F.softmax(best.float() / temperature, dim=-1), 1)
