@@ -203,7 +203,9 @@ def written_layers(part: str, config: dict[str, Any], num_layers: int, layer_ids
         op = build(part, config, layer_id)
         op.load_state_dict({key: torch.full_like(value, 0.01) for key, value in op.state_dict().items()})
         cache = KVCache(num_layers, 1, made.num_kv_heads, 2, made.head_dim, torch.float32)
-        with torch.no_grad(), forward_context(Batch.prefill([[1, 2]]), cache):
-            op.forward(torch.ones(2, made.hidden_size))
+        batch = Batch.prefill([[1, 2]])
+        inputs = batch.input_ids if part == "DecoderModel" else torch.ones(2, made.hidden_size)
+        with torch.no_grad(), forward_context(batch, cache):
+            op.forward(inputs)
         answer.append([layer for layer in range(num_layers) if bool(cache.values[layer].any())])
     return answer
