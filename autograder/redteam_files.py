@@ -177,7 +177,7 @@ CASES: tuple[tuple[str, Callable[[Path], Path], str], ...] = (
     ("a_damaged_zip_entry", _damaged, "can't be read"),
     ("a_device_file", _device, "isn't a regular file"),
     ("nested_zip", lambda p: _zip(p / "eve.zip", ("inner.zip", b"PK"), ("conftest.py", b"x")), "no cell headed by"),
-    ("lone_surrogates", lambda p: _write(p / "eve.ipynb", notebook(cell("'\ud800'"))), "ud800"),
+    ("lone_surrogates", lambda p: _write(p / "eve.ipynb", notebook(cell("'\ud800'"))), "\ud800"),
 )
 
 
