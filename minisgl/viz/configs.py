@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -152,6 +153,13 @@ def sizes_of(config: Config) -> Sizes:
     Raises:
         ConfigError: A size is missing, or the architecture isn't one of the four.
     """
+    return _sizes_of_text(json.dumps(config))
+
+
+@lru_cache(maxsize=64)
+def _sizes_of_text(text: str) -> Sizes:
+    """Count once for each config: the largest models have many thousand tensors."""
+    config = json.loads(text)
     values = {row.name: row.value for row in trace(config)}
     num_params = sum(prod(shape) for shape in stored_shapes(config).values())
     dtype = values["dtype"] if values["dtype"] in DTYPE_BYTES else "bfloat16"

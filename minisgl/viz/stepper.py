@@ -166,7 +166,11 @@ class StepperModel:
 
     def peak_bytes(self, algorithm: str) -> int:
         """The most that an algorithm holds beyond what it has handed out."""
-        return max(step.peak_bytes for step in self.steps[algorithm])
+        return self._peaks[algorithm]
+
+    @cached_property
+    def _peaks(self) -> dict[str, int]:
+        return {name: max(step.peak_bytes for step in steps) for name, steps in self.steps.items()}
 
     def held_bytes(self, algorithm: str) -> int:
         """What an algorithm holds at ``position``."""
@@ -182,6 +186,10 @@ class StepperModel:
 
     def same_results(self) -> bool:
         """Tell whether both algorithms give the parameters that the unshuffled files give."""
+        return self._same_results
+
+    @cached_property
+    def _same_results(self) -> bool:
         expected = {name: tuple(parts) for name, parts in parameters_of(self.shapes).items()}
         return all(self.results(algorithm) == expected for algorithm in ALGORITHMS)
 

@@ -44,7 +44,9 @@ SETTINGS = {
 def new_notebook(folder):
     """Write the notebook with a cell for each lab."""
     cells = [nbformat.v4.new_code_cell(source, id=name) for name, source in CELLS.items()]
-    notebook = nbformat.v4.new_notebook(cells=cells, metadata={"kernelspec": {"name": "python3", "display_name": "Python 3"}})
+    notebook = nbformat.v4.new_notebook(
+        cells=cells, metadata={"kernelspec": {"name": "python3", "display_name": "Python 3"}}
+    )
     nbformat.write(notebook, folder / "labs.ipynb")
 
 
@@ -110,12 +112,11 @@ class Notebook:
         """Open the notebook and run all of it."""
         self.page.goto(f"{address}/lab/tree/labs.ipynb?token={TOKEN}&reset")
         self.page.wait_for_selector(".jp-Notebook .jp-Cell", timeout=60_000)
-        self.page.wait_for_function("() => window.jupyterapp.shell.currentWidget?.context?.sessionContext?.session?.kernel")
+        self.page.wait_for_function(
+            "() => window.jupyterapp.shell.currentWidget?.context?.sessionContext?.session?.kernel"
+        )
         self.command("notebook:run-all-cells")
-        try:
-            self.cell("broken").get_by_role("button", name="Run").wait_for(timeout=90_000)
-        except Exception:
-            self.page.screenshot(path="/tmp/fail.png"); raise
+        self.cell("broken").get_by_role("button", name="Run").wait_for(timeout=90_000)
 
     def command(self, name, **arguments):
         """Start one of JupyterLab's commands, without waiting for its end."""
@@ -124,6 +125,17 @@ class Notebook:
     def cell(self, name):
         """The part of the page that one cell takes."""
         return self.page.locator(".jp-Notebook .jp-Cell").nth(list(CELLS).index(name))
+
+    def run(self, name):
+        """Run one cell again."""
+        place = list(CELLS).index(name)
+        self.page.evaluate("place => { window.jupyterapp.shell.currentWidget.content.activeCellIndex = place }", place)
+        self.command("notebook:run-cell")
+
+    def restart(self):
+        """Restart the kernel, as the menu does."""
+        self.command("kernelmenu:restart")
+        self.page.locator(".jp-Dialog button.jp-mod-accept").click()
 
     def ask(self, expression, timeout_s=30):
         """Evaluate an expression in the kernel, in the notebook's last cell, and give what it prints."""

@@ -79,5 +79,5 @@ def test_a_half_written_model_is_named_as_such(monkeypatch):
 
 
 def test_an_unknown_mistake_is_refused():
-    with pytest.raises(MinisglError, match="no mistake 'typo'. Expected one of swap_qkv"):
+    with pytest.raises(MinisglError, match=r"no mistake 'typo'\. Expected one of swap_qkv"):
         BreakItModel("tiny-llama", kind="typo")

@@ -69,7 +69,9 @@ def test_where_the_system_does_not_tell_the_split_is_unknown(monkeypatch):
 def test_another_process_is_read_by_its_id():
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as other:
         time.sleep(0.2)
-        assert read_memory(other.pid).resident_bytes == pytest.approx(psutil.Process(other.pid).memory_info().rss, abs=MIB)
+        assert read_memory(other.pid).resident_bytes == pytest.approx(
+            psutil.Process(other.pid).memory_info().rss, abs=MIB
+        )
         other.communicate(b"\n")
     with pytest.raises(psutil.NoSuchProcess):
         read_memory(other.pid)
@@ -136,10 +138,10 @@ def test_a_gpu_that_is_not_in_use_is_unknown_and_not_started(monkeypatch):
 
 
 def test_the_meter_of_another_process_ends_with_it():
-    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as other:
-        with MemoryMeter(other.pid, interval_s=0.01) as meter:
-            other.communicate(b"\n")
-            time.sleep(0.05)
+    waiting = [sys.executable, "-c", "input()"]
+    with subprocess.Popen(waiting, stdin=subprocess.PIPE) as other, MemoryMeter(other.pid, interval_s=0.01) as meter:
+        other.communicate(b"\n")
+        time.sleep(0.05)
     assert meter.samples
 
 

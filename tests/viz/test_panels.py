@@ -23,7 +23,9 @@ def test_importing_viz_and_its_models_brings_no_widget_library():
     assert done.stdout.strip() == "[]"
 
 
-@pytest.mark.parametrize(("library", "make"), [("ipywidgets", viz.Switches), ("matplotlib.figure", viz.SwitchesModel().static)])
+@pytest.mark.parametrize(
+    ("library", "make"), [("ipywidgets", viz.Switches), ("matplotlib.figure", viz.SwitchesModel().static)]
+)
 def test_a_missing_library_is_named_with_what_to_do(monkeypatch, library, make):
     monkeypatch.setitem(sys.modules, library, None)
     with pytest.raises(viz.MissingWidgets, match=rf"{library.split('.')[0]} isn't installed.*pip install"):
@@ -90,7 +92,9 @@ def test_a_picture_escapes_text_and_carries_its_sentence():
     assert [text.get_text() for text in figure.axes[0].texts] == ["<script>", "k"]
 
 
-@pytest.mark.parametrize(("num_bytes", "text"), [(0, "0 B"), (2048, "2.00 KiB"), (3 * 2**20, "3.00 MiB"), (150 * 2**30, "150 GiB")])
+@pytest.mark.parametrize(
+    ("num_bytes", "text"), [(0, "0 B"), (2048, "2.00 KiB"), (3 * 2**20, "3.00 MiB"), (150 * 2**30, "150 GiB")]
+)
 def test_bytes_are_written_for_people(num_bytes, text):
     assert mib(num_bytes) == text
 

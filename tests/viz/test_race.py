@@ -15,8 +15,18 @@ from minisgl.viz import race_plan
 from minisgl.viz.race import THIS_TREE, RaceModel
 from minisgl.viz.race_lane import Lane
 from minisgl.viz.race_picture import thin
-from minisgl.viz.race_plan import EVERYTHING, MERGE, OURS, SHAPES, STUDENT, Prediction, RaceSettings, make_stored, predict
-from tests.viz.test_stepper import GATE, KV, Q, TINY
+from minisgl.viz.race_plan import (
+    EVERYTHING,
+    MERGE,
+    OURS,
+    SHAPES,
+    STUDENT,
+    Prediction,
+    RaceSettings,
+    make_stored,
+    predict,
+)
+from tests.viz.test_stepper import GATE, KV, TINY, Q
 
 MIB = 2**20
 TINY_BYTES = 2 * sum(rows * columns for rows, columns in ((s + (1,))[:2] for s in stored_shapes(TINY).values()))
@@ -56,7 +66,9 @@ def test_whole_large_parameters_are_predicted_to_stay_in_the_file(tmp_path):
     small = 2 * (4 * (2 * 128 + 2 * 1024) + 1024)
     found = predict(OURS, stored, True)
     assert found.anonymous_bytes == merged + small
-    assert found.resident_bytes == stored.num_bytes == 2 * sum(_numbers(shape) for shape in stored_shapes(config).values())
+    assert (
+        found.resident_bytes == stored.num_bytes == 2 * sum(_numbers(shape) for shape in stored_shapes(config).values())
+    )
     assert race_plan._MAPPED_FROM_BYTES == _read._MAPPED_FROM_BYTES
 
 

@@ -97,5 +97,5 @@ def test_the_picture_shows_the_models_numbers(position):
 
 
 def test_an_unknown_order_is_refused():
-    with pytest.raises(MinisglError, match="order is 'random'. Expected one of as saved"):
+    with pytest.raises(MinisglError, match=r"order is 'random'\. Expected one of as saved"):
         StepperModel(TINY, order="random")

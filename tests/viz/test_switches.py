@@ -40,7 +40,9 @@ def test_a_missing_module_is_named_with_what_to_do(monkeypatch):
     import sys
 
     monkeypatch.setitem(sys.modules, "minisgl.models.register", None)
-    with pytest.raises(NotWrittenYet, match=r"needs create_model of models/register\.py, which isn't ready.*Write that part"):
+    with pytest.raises(
+        NotWrittenYet, match=r"needs create_model of models/register\.py, which isn't ready.*Write that part"
+    ):
         SwitchesModel().compare_with_model()
 
 

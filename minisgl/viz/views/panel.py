@@ -63,9 +63,9 @@ class Panel:
             earlier.close()
         _open_panels[self._place] = self
         self._busy = False
-        self._picture = widgets.HTML(layout={"width": "100%"})
-        self._status = widgets.HTML(layout={"width": "100%"})
-        self._words = widgets.HTML(layout={"width": "100%", "display": "none"})
+        self._picture = widgets.HTML(layout={"width": "auto"})
+        self._status = widgets.HTML(layout={"width": "auto"})
+        self._words = widgets.HTML(layout={"width": "auto", "display": "none"})
         self._words_button = widgets.ToggleButton(
             description="In words", icon="align-left", tooltip="Say in words what the picture shows",
             layout={"width": "auto", "align_self": "flex-start"},
@@ -77,7 +77,7 @@ class Panel:
         lines = [widgets.HBox(row, layout={"flex_flow": "row wrap", "align_items": "center"}) for row in rows]
         self.box = widgets.VBox(
             [heading, *lines, self._picture, self._status, self._words_button, self._words],
-            layout={"width": "100%", "overflow": "hidden"},
+            layout={"width": "auto"},
         )
         self.box.add_class("minisgl-lab")
         self.refresh()
@@ -105,7 +105,7 @@ class Panel:
         """Make a choice among a few short options: a row of buttons."""
         made = self.widgets.ToggleButtons(
             description=label, options=options, value=value, style={"description_width": "initial", "button_width": "auto"},
-            layout={"width": "auto", "margin": "2px 14px 2px 2px"},
+            layout={"width": "auto", "margin": "2px 14px 2px 2px", "flex_flow": "row wrap", "align_items": "center"},
         )  # fmt: skip
         return self.on_change(made, act)
 
