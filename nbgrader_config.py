@@ -10,6 +10,8 @@ import sys
 HERE = os.path.dirname(os.path.abspath(__file__))
 if os.path.isdir(os.path.join(HERE, "autograder")) and HERE not in sys.path:
     sys.path.insert(0, HERE)
+# nbgrader calls `alembic` by name when it makes a gradebook; it lies beside this Python, whether or not that is activated.
+os.environ["PATH"] = os.path.dirname(sys.executable) + os.pathsep + os.environ.get("PATH", "")
 
 from nbconvert.preprocessors import ClearMetadataPreprocessor  # noqa: E402
 from nbgrader import preprocessors as stock  # noqa: E402

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import sys
+import time
 from typing import Any
 
 from autograder import paths
 from autograder.parts import BY_ID, grade_id
+
+ATTEMPTS = 6
 
 
 def write_rows(rows: list[dict[str, Any]], url: str = "") -> None:
@@ -18,21 +23,36 @@ def write_rows(rows: list[dict[str, Any]], url: str = "") -> None:
     Raises:
         ValueError: a chapter isn't in the gradebook yet.
     """
-    from nbgrader.api import Gradebook, MissingEntry
+    # nbgrader calls `alembic` by name when it makes a gradebook; it lies beside this Python
+    os.environ["PATH"] = os.path.dirname(sys.executable) + os.pathsep + os.environ.get("PATH", "")
+    database = url or f"sqlite:///{paths.HOME / 'gradebook.db'}"
+    for row in rows:
+        if row["chapter"]:
+            _write_row(database, row)
 
-    with Gradebook(url or f"sqlite:///{paths.HOME / 'gradebook.db'}") as gradebook:
-        for row in rows:
-            if not row["chapter"]:
-                continue
-            try:
-                gradebook.find_notebook(row["chapter"], row["chapter"])
-            except MissingEntry:
-                raise ValueError(
-                    f"the gradebook doesn't know {row['chapter']} yet; run: nbgrader generate_assignment {row['chapter']}"
-                ) from None
-            gradebook.update_or_create_student(row["student"])
-            gradebook.update_or_create_submission(row["chapter"], row["student"])
-            _write_scores(gradebook, row)
+
+def _write_row(database: str, row: dict[str, Any]) -> None:
+    """Write one row; again when another grader made the same student or submission just then."""
+    from nbgrader.api import Gradebook, InvalidEntry, MissingEntry
+    from sqlalchemy.exc import IntegrityError, OperationalError
+
+    for attempt in range(1, ATTEMPTS + 1):
+        try:
+            with Gradebook(database) as gradebook:
+                try:
+                    gradebook.find_notebook(row["chapter"], row["chapter"])
+                except MissingEntry:
+                    raise ValueError(
+                        f"the gradebook doesn't know {row['chapter']} yet; run: nbgrader generate_assignment {row['chapter']}"
+                    ) from None
+                gradebook.update_or_create_student(row["student"])
+                gradebook.update_or_create_submission(row["chapter"], row["student"])
+                _write_scores(gradebook, row)
+            return
+        except (InvalidEntry, IntegrityError, OperationalError):
+            if attempt == ATTEMPTS:
+                raise
+            time.sleep(0.1 * attempt)
 
 
 def _write_scores(gradebook: Any, row: dict[str, Any]) -> None:
