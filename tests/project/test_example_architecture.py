@@ -1,0 +1,103 @@
+"""The developer's guide adds an architecture with a patch: applied to a copy, its logits are transformers'."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from tests.project.tree import ROOT
+
+PATCH = ROOT / "docs/examples/mistral.patch"
+PROMPTS = [[3, 14, 15, 92, 65], [35], [89, 79, 32, 38, 46, 26, 43]]
+FIELDS = {
+    "hidden_size": 48,
+    "intermediate_size": 80,
+    "num_hidden_layers": 3,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "head_dim": 16,
+    "vocab_size": 131,
+    "max_position_embeddings": 128,
+    "sliding_window": None,
+    "bos_token_id": None,
+    "eos_token_id": None,
+}
+PROGRAM = """
+import json, sys
+from minisgl.engine import Engine
+print(json.dumps(Engine(sys.argv[1], progress=False).logits(json.loads(sys.argv[2])).tolist()))
+"""
+
+
+@pytest.fixture(scope="module")
+def oracle(tmp_path_factory: pytest.TempPathFactory):
+    """A random model of transformers and the folder it is saved in."""
+    from transformers import MistralConfig, MistralForCausalLM
+
+    torch.manual_seed(0)
+    model = MistralForCausalLM(MistralConfig(**FIELDS)).eval()
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            noise = torch.randn_like(parameter)
+            parameter.copy_(1 + 0.3 * noise if "norm" in name else noise / 5)
+    folder = tmp_path_factory.mktemp("mistral")
+    model.save_pretrained(folder)
+    return model, folder
+
+
+@pytest.fixture(scope="module")
+def patched(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a copy of the package that has the patch in it."""
+    folder = tmp_path_factory.mktemp("patched")
+    shutil.copytree(ROOT / "minisgl", folder / "minisgl", ignore=shutil.ignore_patterns("__pycache__", "viz"))
+    # A repository above the copy would make git take the patch's paths for paths in that one.
+    environment = {**os.environ, "GIT_CEILING_DIRECTORIES": str(folder.parent)}
+    command = ["git", "apply", "--verbose", PATCH]
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+def ask(tree: Path, model_folder: Path) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "PYTHONPATH": str(tree)}
+    command = [sys.executable, "-c", PROGRAM, str(model_folder), json.dumps(PROMPTS)]
+    return subprocess.run(command, cwd=tree, env=environment, capture_output=True, text=True, check=False)
+
+
+def test_the_patched_package_computes_mistral_s_logits(oracle, patched: Path):
+    model, folder = oracle
+    done = ask(patched, folder)
+    assert done.returncode == 0, done.stderr
+    with torch.no_grad():
+        expected = torch.stack([model(torch.tensor([prompt])).logits[0, -1] for prompt in PROMPTS])
+    ours = torch.tensor(json.loads(done.stdout))
+    # float32 on both sides: the same sums in another order at most.
+    assert (ours - expected).abs().max() < 1e-4 * expected.abs().max()
+
+
+def test_a_sliding_window_is_still_refused(oracle, patched: Path, tmp_path: Path):
+    _, folder = oracle
+    shutil.copytree(folder, tmp_path / "windowed")
+    config = json.loads((folder / "config.json").read_text())
+    (tmp_path / "windowed/config.json").write_text(json.dumps({**config, "sliding_window": 4096}))
+    done = ask(patched, tmp_path / "windowed")
+    assert done.returncode == 1
+    assert "sliding_window is 4096, but only full attention is computed" in done.stderr
+
+
+def test_without_the_patch_mistral_is_refused_by_name(oracle):
+    _, folder = oracle
+    done = ask(ROOT, folder)
+    assert done.returncode == 1
+    assert "architectures[0] is 'MistralForCausalLM', which is not supported" in done.stderr
+
+
+def test_the_patch_is_a_few_lines():
+    lines = PATCH.read_text().splitlines()
+    added = [line for line in lines if line.startswith("+") and not line.startswith("+++")]
+    assert len(added) <= 16
