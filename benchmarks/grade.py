@@ -1,0 +1,151 @@
+"""Grade the same class with ``grade`` and with stock ``nbgrader autograde``, in one run on this machine.
+
+    python benchmarks/grade.py                    # 12 students of 01_config
+    python benchmarks/grade.py --students 4
+
+Stock means nbgrader's own steps, in its own order: its Execute preprocessor runs each notebook in a kernel, where the
+grade cells call ``check``. Ours is the ``grade`` command with the sandbox, on one process and on two. Both see the same
+notebooks, made from the release notebook and the libraries of right and wrong solutions, and both include their own start.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from autograder.grading import close, grade_one, payload_of
+from autograder.lifting import part_of_magic, read_cell
+from autograder.parts import parts_of_chapter
+from autograder.simulated import Choice, students
+from autograder.submissions import find
+
+ROOT = Path(__file__).resolve().parent.parent
+TARGET = 20.0
+CHAPTER = "01_config"
+# nbgrader's defaults, which the course's own configuration replaces.
+STOCK_CONFIG = """
+from nbgrader import preprocessors as stock
+c = get_config()
+c.CourseDirectory.course_id = "stock"
+c.CourseDirectory.source_directory = "solutions"
+c.CourseDirectory.release_directory = "notebooks"
+c.Execute.timeout = 600
+"""
+
+
+def fill(release: Path, choices: dict[str, Choice], name: str) -> dict[str, Any]:
+    """Return the release notebook with a student's parts in its cells."""
+    book = json.loads(release.read_text(encoding="utf-8"))
+    for cell in book["cells"]:
+        found = read_cell("".join(cell["source"])) if cell["cell_type"] == "code" else None
+        if found is None:
+            continue
+        module, part_name, _ = found
+        choice = choices.get(part_of_magic(module, part_name).id)
+        if choice is not None and choice.text:
+            cell["source"] = f"%%module {module} {part_name}\n# {name}\n{choice.text}"
+    return book
+
+
+class Course:
+    """A course folder with a submitted class."""
+
+    def __init__(self, root: Path, num_students: int) -> None:
+        self.root = root
+        (root / "nbgrader_config.py").write_text(STOCK_CONFIG)
+        shutil.copytree(ROOT / "solutions" / CHAPTER, root / "solutions" / CHAPTER)
+        self.environment = {
+            **os.environ,
+            "PYTHONPATH": str(ROOT),
+            "MINISGL_WORKSPACE": str(root / "workspace"),
+            "JUPYTER_CONFIG_DIR": str(root / "jupyter"),
+            "OMP_NUM_THREADS": "1",
+            "PYTHONWARNINGS": "ignore",
+        }
+        self.nbgrader("generate_assignment", CHAPTER, "--force")
+        release = root / "notebooks" / CHAPTER / f"{CHAPTER}.ipynb"
+        self.drawn = dict(students(CHAPTER, num_students))
+        for name, choices in self.drawn.items():
+            folder = root / "submitted" / name / CHAPTER
+            folder.mkdir(parents=True)
+            (folder / f"{CHAPTER}.ipynb").write_text(json.dumps(fill(release, choices, name)))
+
+    def nbgrader(self, *words: str) -> float:
+        """Run one of nbgrader's commands; return the seconds it took."""
+        return self._timed([sys.executable, "-m", "nbgrader", *words])
+
+    def grade(self, jobs: int) -> float:
+        """Run our grade command; return the seconds it took."""
+        words = ["submitted", "--out", f"out-{jobs}", "--jobs", str(jobs), "--chapter", CHAPTER, "--hidden", "instructor"]
+        return self._timed([sys.executable, "-m", "autograder", "grade", *words])
+
+    def _timed(self, command: list[str]) -> float:
+        started = time.monotonic()
+        run = subprocess.run(command, cwd=self.root, env=self.environment, capture_output=True, text=True, check=False)
+        if run.returncode:
+            raise RuntimeError(f"{' '.join(command[1:])} ended with {run.returncode}:\n{(run.stdout + run.stderr)[-3000:]}")
+        return time.monotonic() - started
+
+    def stock_marks(self) -> dict[str, float]:
+        """Return the marks that stock nbgrader gave."""
+        self.nbgrader("export", "--to", "stock.csv")
+        with (self.root / "stock.csv").open() as file:
+            return {line["student_id"]: float(line["score"]) for line in csv.DictReader(file)}
+
+    def our_marks(self, jobs: int) -> dict[str, float]:
+        """Return the marks that ``grade`` gave."""
+        report = json.loads((self.root / f"out-{jobs}" / "report.json").read_text())
+        return {row["student"]: row["points"] for row in report["submissions"]}
+
+
+def latency(course: Course, most: int = 5) -> list[float]:
+    """Return the seconds that single submissions take in a process that is warm, shortest first."""
+    submissions = find([course.root / "submitted"], CHAPTER)[: most + 1]
+    seconds = []
+    for each in submissions:
+        started = time.monotonic()
+        grade_one(payload_of(each, True, {"seed": "a benchmark's"}))
+        seconds.append(time.monotonic() - started)
+    close()
+    return sorted(seconds[1:])  # the first one waits until the worker is warm
+
+
+def main() -> int:
+    """Measure and print; end with 1 where the target isn't met."""
+    parser = argparse.ArgumentParser(description=main.__doc__)
+    parser.add_argument("--students", type=int, default=12)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as place:
+        course = Course(Path(place), options.students)
+        ours = {jobs: course.grade(jobs) for jobs in (1, 2)}
+        stock = course.nbgrader("autograde", CHAPTER)
+        full = sum(part.points for part in parts_of_chapter(CHAPTER))
+        single = latency(course)
+        marks = course.our_marks(1), course.our_marks(2), course.stock_marks()
+    num = options.students
+    print(f"{num} submissions of {CHAPTER} ({full:g} points), {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}")
+    print(f"{'':24}{'seconds':>9}{'a minute':>10}{'seconds each':>14}")
+    rows = [("grade, 1 process", ours[1]), ("grade, 2 processes", ours[2]), ("stock nbgrader", stock)]
+    for name, seconds in rows:
+        print(f"{name:24}{seconds:9.1f}{60 * num / seconds:10.2f}{seconds / num:14.2f}")
+    print(f"one submission, warm: {single[0]:.2f} to {single[-1]:.2f} s")
+    print(f"2 processes against 1: {ours[1] / ours[2]:.2f} times; against stock: {stock / ours[2]:.1f} times (target {TARGET:g})")
+    print(f"the same marks with 1 and 2 processes: {marks[0] == marks[1]}")
+    fewer = sum(ours_mark <= marks[2].get(name, 0.0) + 0.005 for name, ours_mark in marks[0].items())
+    print(f"marks no higher than stock's, which has no hidden cases: {fewer} of {num}")
+    return 0 if stock / ours[2] >= TARGET and marks[0] == marks[1] else 1
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
