@@ -89,8 +89,8 @@ def one_rank(folder: Path, rounds: int, report: Report) -> None:
     loads = compare(folder, ("ours", "mini-sglang's way"), rounds, rank=3, size=8)
     ours, peer = loads["ours"], loads["mini-sglang's way"]
     share = typical(ours, "held")
-    touched = typical(ours, "read") + typical(ours, "file_peak")
-    report.at_most("rank 3 of 8: file bytes touched / share", touched / share, 1.05)
+    # Each page of o_proj and down_proj holds rows' parts of all ranks: by pages no way of reading touches less than all.
+    report.at_most("rank 3 of 8: file bytes touched / share", typical(ours, "touched") / share, 1.05)
     report.at_least("rank 3 of 8: mini-sglang's way / wall", typical(peer, "wall_s") / typical(ours, "wall_s"), 1)
     limit = share + largest_tensor_of(folder, ".mlp.") / 8 + SLACK_BYTES
     report.at_most("rank 3 of 8: peak (share + a slice)", typical(ours, "peak") / MIB, limit / MIB, " MiB")

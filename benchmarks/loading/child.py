@@ -88,7 +88,7 @@ def main() -> None:
     after = counters()
     storages = {t.untyped_storage().data_ptr(): t.untyped_storage().nbytes() for t in result.weights.values()}
     held = sum(storages.values())
-    tell(after=after, wall_s=wall_s, held=held, streamed=result.streamed, wrong=result.wrong)
+    tell(after=after, wall_s=wall_s, held=held, touched=result.touched, streamed=result.streamed, wrong=result.wrong)
     tell(digests=digests(merged(way, result.weights)))
 
 

@@ -23,6 +23,8 @@ class Load:
         peak: Most resident memory at once (the kernel's own high-water mark).
         read: Bytes that read calls returned.
         held: Bytes of the tensors that the load gave.
+        touched: Bytes of the files that our reader delivered: by reading, by copying rows out of a mapping, and as pages
+            handed out without being touched yet; 0 for the peers.
         streamed: Bytes of the tensors that it handed out and let go.
         wrong: Names of streamed tensors with wrong values.
         digests: Checksum of each kept tensor's shape, dtype and bytes.
@@ -35,6 +37,7 @@ class Load:
     peak: int
     read: int
     held: int
+    touched: int
     streamed: int
     wrong: list[str]
     digests: dict[str, int]
@@ -59,6 +62,7 @@ def measure(way: str, folder: Path, rank: int = 0, size: int = 1) -> Load:
         peak=after["VmHWM"] - before["VmRSS"],
         read=after["rchar"] - before["rchar"],
         held=result["held"],
+        touched=result["touched"],
         streamed=result["streamed"],
         wrong=result["wrong"],
         digests=digests,

@@ -5,6 +5,7 @@ Only ``ours`` imports minisgl; the peers are written from the descriptions of th
 
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,12 +21,14 @@ class Result:
 
     Attributes:
         weights: The tensors, if it keeps them.
+        touched: Bytes of the files that our reader has delivered; 0 for the peers, who can't be asked.
         streamed: Bytes of the tensors that it handed out and let go.
         wrong: Names of those that had wrong values.
         checking_s: Seconds spent on looking at values, which don't count.
     """
 
     weights: Weights = field(default_factory=dict)
+    touched: int = 0
     streamed: int = 0
     wrong: list[str] = field(default_factory=list)
     checking_s: float = 0.0
@@ -46,9 +49,24 @@ def ours(folder: Path, rank: int, size: int) -> Result:
     config = ModelConfig.from_hf(cached_load_hf_config(folder))
     with torch.device("meta"), torch_dtype(torch.bfloat16):
         model = create_model(config)
-    weights = dict(load_weight(folder, "cpu", progress=False))
+    with counted_reader() as reader:
+        weights = dict(load_weight(folder, "cpu", progress=False))
     model.load_state_dict(dict(weights))
-    return Result(weights)
+    return Result(weights, touched=reader.bytes_read)
+
+
+@contextmanager
+def counted_reader() -> Iterator[Any]:
+    """Have the next load use a reader that can be asked how many bytes it has delivered."""
+    from minisgl.checkpoint.reader import CpuReader
+    from minisgl.models import weight
+
+    reader, before = CpuReader(), weight.open_reader
+    weight.open_reader = lambda device: reader
+    try:
+        yield reader
+    finally:
+        weight.open_reader = before
 
 
 def ours_streamed(folder: Path, rank: int, size: int) -> Result:

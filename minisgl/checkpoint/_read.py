@@ -18,9 +18,9 @@ _MAX_OPEN_FILES = 16
 _MAPPED_FROM_BYTES = 1024 * 1024
 # From here on a look for holes (2 microseconds) costs nothing beside the read.
 _HOLE_FROM_BYTES = 256 * 1024
-# Rows of this many bytes are copied out of a mapping: shorter ones would touch whole pages for a few bytes of each, and
-# for longer ones a call per row costs nothing beside the copy.
-_MAPPED_ROW_BYTES = range(2048, 64 * 1024)
+# Rows of this many bytes are copied out of a mapping, which costs half of what a call for each row does. For longer rows
+# the calls cost nothing beside the copy; shorter ones would map a page for a few bytes of it.
+_MAPPED_ROW_BYTES = range(512, 64 * 1024)
 _SAME_SIZE_INTEGER = {2: torch.int16, 4: torch.int32}
 
 
