@@ -41,6 +41,7 @@ INSTRUCTORS = {
     "redteam_files.py",
     "release.py",
     "schedulers.py",
+    "simulated.py",
     "submissions.py",
     "wrong_solutions.py",
 }

@@ -67,6 +67,7 @@ class Course:
         shutil.copytree(ROOT / "solutions" / CHAPTER, root / "solutions" / CHAPTER)
         self.environment = {
             **os.environ,
+            "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",  # nbgrader starts alembic by name
             "PYTHONPATH": str(ROOT),
             "MINISGL_WORKSPACE": str(root / "workspace"),
             "JUPYTER_CONFIG_DIR": str(root / "jupyter"),

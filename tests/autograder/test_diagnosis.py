@@ -1,0 +1,64 @@
+"""A student's mistake is named: when the answers equal a known wrong solution's, the feedback says which trap it is."""
+
+import json
+
+import pytest
+
+from autograder import hidden, wrong_solutions
+from autograder.diagnosis import FINGERPRINTS
+from autograder.display import result_html, result_text
+from autograder.judge import reference_work
+from autograder.parts import BY_ID, PARTS
+
+KNOWN = json.loads(FINGERPRINTS.read_text(encoding="utf-8"))
+ENTRIES = {entry["id"]: entry for entry in wrong_solutions.entries()}
+# Two mistakes in different parts of one submission, of the first two chapters.
+PAIRS = [
+    ("head-dim-recomputed", "biases-qwen2-on-o-proj"),
+    ("sizes-kv-heads-swapped", "moe-always-normalized"),
+    ("rope-base-left-in-scaling", "refusals-quantization-ignored"),
+]
+
+
+def judged(judge, *names):
+    work = reference_work(PARTS)
+    work.pieces.update({ENTRIES[name]["part"]: wrong_solutions.text_of(ENTRIES[name]) for name in names})
+    return judge.judge(work, [BY_ID[ENTRIES[name]["part"]] for name in names])
+
+
+@pytest.mark.parametrize("pair", PAIRS, ids="+".join)
+def test_two_mistakes_in_different_parts_are_both_named(judge, pair):
+    for name, result in zip(pair, judged(judge, *pair), strict=True):
+        assert result.status == "failed" and result.points < result.max_points
+        assert result.trap == ENTRIES[name]["concept"], result_text(result)
+        assert f"known trap: {result.trap}" in result_text(result)
+        assert ENTRIES[name]["concept"].replace("'", "&#x27;") in result_html(result)
+
+
+def test_hidden_cases_change_nothing_about_the_diagnosis(tmp_path):
+    from autograder.judge import Judge, warm_up
+
+    hidden.install({"seed": "a seed\n"})
+    try:
+        with Judge() as judge:
+            warm_up()
+            (result,) = judged(judge, "head-dim-recomputed")
+    finally:
+        hidden.uninstall()
+    assert any(test.hidden for test in result.tests)
+    assert result.trap == ENTRIES["head-dim-recomputed"]["concept"]
+
+
+def test_a_mistake_that_nobody_knows_is_not_given_a_name(judge):
+    work = reference_work(PARTS)
+    work.pieces["config.head_dim"] = "def head_dim_of(hf_config):\n    return 4242\n"
+    (result,) = judge.judge(work, [BY_ID["config.head_dim"]])
+    assert result.status == "failed" and result.trap == ""
+
+
+def test_the_fingerprints_are_of_the_library_that_lies_beside_them():
+    recorded = {facts["id"]: (part, facts["concept"]) for part, rows in KNOWN.items() for facts in rows}
+    library = {name: (entry["part"], entry["concept"]) for name, entry in ENTRIES.items()}
+    outdated = {name for name, facts in recorded.items() if library.get(name) != facts}
+    assert not outdated, "run: python -m autograder fingerprints"
+    assert len(recorded) >= 0.9 * len(library), sorted(set(library) - set(recorded))
