@@ -282,7 +282,8 @@ def broken(folder: str, tp_rank: int = 0, tp_size: int = 1) -> dict[str, Any]:
         for name, _ in load_weight(folder, torch.device("cpu"), progress=False):
             names.append(name)
     except Exception as error:  # whatever it is, the check judges its kind
-        return {"kinds": [kind.__name__ for kind in type(error).__mro__], "message": str(error), "came_before": names}
+        message = str(error).replace(folder, "the folder")  # the same words wherever the folder lies
+        return {"kinds": [kind.__name__ for kind in type(error).__mro__], "message": message, "came_before": names}
     return {"kinds": [], "message": "", "came_before": names}
 
 
@@ -318,8 +319,8 @@ def _open_files() -> int:
     return len(os.listdir("/proc/self/fd")) if os.path.isdir("/proc/self/fd") else 0
 
 
-def bar(folder: str, tp_rank: int, tp_size: int, progress: bool | None) -> str:
-    """Drain load_weight and return what it shows on stderr meanwhile; None leaves the argument out."""
+def bar(folder: str, tp_rank: int, tp_size: int, progress: bool | None) -> dict[str, bool]:
+    """Drain load_weight and say what it shows on stderr meanwhile; a progress of None leaves the argument out."""
     import io
 
     from minisgl.distributed import set_tp_info
@@ -331,6 +332,7 @@ def bar(folder: str, tp_rank: int, tp_size: int, progress: bool | None) -> str:
     try:
         for _ in load_weight(folder, torch.device("cpu"), **options):
             pass
-        return sys.stderr.getvalue()
+        text = sys.stderr.getvalue()
     finally:
         sys.stderr = screen
+    return {"shown": bool(text.strip()), "reaches_100": "100%" in text, "in_bytes": "B/s" in text}
