@@ -2,6 +2,8 @@
 # make lab         setup, a real model, and JupyterLab at the first chapter; LAB_ARGS="--port 9999" is passed on
 # make test        every test; then those of configs and parity once more on the last transformers 4
 # make notebooks   rebuild the chapters from their source
+# make redteam     try the grader's defences with hostile submissions
+# make class       grade a simulated class of 1,000 (CLASS_ARGS="--students 100")
 # make bench, make fuzz, make lint, make lock, make structure, make doctor, make clean
 
 .DEFAULT_GOAL := help
@@ -28,7 +30,7 @@ FIRST_CHAPTER = $(firstword $(sort $(wildcard notebooks/*/*.ipynb)))
 export OMP_NUM_THREADS ?= 1
 export PIP_DISABLE_PIP_VERSION_CHECK ?= 1
 
-.PHONY: help setup setup-transformers4 system-packages lab test test-transformers4 notebooks bench fuzz lint lock structure doctor clean
+.PHONY: help setup setup-transformers4 system-packages test-packages lab test test-transformers4 notebooks class redteam bench fuzz lint lock structure doctor clean
 
 help:
 	@sed -n 's/^# \(make .*\)/\1/p' Makefile
@@ -39,6 +41,9 @@ setup-transformers4: $(VENV4)/.setup-done
 
 system-packages:
 	@scripts/system_packages.sh
+
+test-packages:
+	@scripts/system_packages.sh test
 
 # A setup that broke off leaves no stamp, so the next `make setup` goes on where it stopped.
 $(VENV)/.setup-done: requirements.lock pyproject.toml setup.py
@@ -63,7 +68,7 @@ lab: setup $(LAB_SETTINGS)
 	$(BIN)/jupyter lab $(if $(filter 0,$(shell id -u)),--allow-root) \
 	  $(if $(FIRST_CHAPTER),--LabApp.default_url=/lab/tree/$(FIRST_CHAPTER)) $(LAB_ARGS)
 
-test: setup setup-transformers4
+test: setup test-packages setup-transformers4
 	$(BIN)/python -m pytest -n $(JOBS) $(TEST_ARGS)
 	@$(MAKE) --no-print-directory test-transformers4
 
@@ -73,6 +78,13 @@ test-transformers4: setup-transformers4
 
 notebooks: setup
 	$(BIN)/python -m autograder build
+
+# A simulated class of 1,000, with its marks checked: about an hour on two cores.
+class: setup
+	$(BIN)/python -m benchmarks.big_class $(CLASS_ARGS)
+
+redteam: setup
+	$(BIN)/python -m autograder redteam
 
 bench: setup
 	@set -e; for script in $(BENCHMARKS); do echo "== $$script"; $(BIN)/python "$$script"; done

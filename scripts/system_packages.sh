@@ -1,5 +1,6 @@
 #!/bin/sh
-# See to the two programs that pip can't bring: a Chromium (browser tests) and bubblewrap (the grading sandbox).
+# See to the programs that pip can't bring: a Chromium (browser tests) and bubblewrap (the grading sandbox); with the word
+# "test" also PostgreSQL, whose server one test starts for a gradebook that graders share.
 # With apt and the right to use it they are installed; otherwise the reader is told exactly what to install.
 # Never fails: the course itself works without them, and `python -m autograder doctor` goes on saying what is missing.
 set -u
@@ -10,6 +11,9 @@ command -v chromium >/dev/null 2>&1 || command -v chromium-browser >/dev/null 2>
     [ -d "/Applications/Google Chrome.app" ] || [ -d "/Applications/Chromium.app" ] || missing="chromium"
 if [ "$(uname -s)" = Linux ]; then
     command -v bwrap >/dev/null 2>&1 || missing="$missing bubblewrap"
+fi
+if [ "${1:-}" = test ]; then
+    command -v initdb >/dev/null 2>&1 || ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || missing="$missing postgresql"
 fi
 missing=${missing# }
 [ -n "$missing" ] || exit 0
@@ -27,6 +31,7 @@ fi
 
 echo "Still missing: $missing" >&2
 echo "  needed for: chromium: the browser tests; bubblewrap: grading other people's code. Learning works without them." >&2
+case "$missing" in *postgresql*) echo "              postgresql: the test of a shared gradebook" >&2 ;; esac
 case "$(uname -s)" in
 Linux) echo "  what to do: sudo apt-get install $missing    (or your system's packages of the same names)" >&2 ;;
 Darwin) echo "  what to do: brew install --cask chromium" >&2 ;;
