@@ -72,8 +72,8 @@ def lab_address(tmp_path_factory):
         "PYTHONPATH": str(ROOT),
         "HF_HUB_OFFLINE": "1",
     }
-    command = [sys.executable, "-m", "jupyter", "lab", "--no-browser", f"--port={port}", "--allow-root", "--expose-app-in-browser",
-               f"--IdentityProvider.token={TOKEN}", f"--ServerApp.root_dir={folder}"]  # fmt: skip
+    command = [sys.executable, "-m", "jupyter", "lab", "--no-browser", f"--port={port}", "--allow-root",
+               "--expose-app-in-browser", f"--IdentityProvider.token={TOKEN}", f"--ServerApp.root_dir={folder}"]  # fmt: skip
     with (private / "lab.log").open("w") as log:
         process = subprocess.Popen(command, cwd=folder, env=environment, stdout=log, stderr=log, start_new_session=True)
     try:

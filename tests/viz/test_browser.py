@@ -159,7 +159,8 @@ def test_text_stands_out_from_the_page_in_both_themes(notebook, theme):
             notebook.cell(name)
             .locator("svg[role=img] text")
             .first.evaluate(
-                """text => [getComputedStyle(text).fill, getComputedStyle(document.querySelector('.jp-Notebook')).backgroundColor]"""
+                "text => [text, document.querySelector('.jp-Notebook')].map(part => getComputedStyle(part))"
+                ".map((style, index) => index ? style.backgroundColor : style.fill)"
             )
         )
         assert abs(_brightness(ink) - _brightness(paper)) > 140, (name, ink, paper)

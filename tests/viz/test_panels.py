@@ -16,7 +16,8 @@ PANELS = ("ConfigExplorer", "Switches", "MergeStepper", "ShardExplorer", "Memory
 
 def test_importing_viz_and_its_models_brings_no_widget_library():
     program = (
-        "import sys\nfrom minisgl import viz\nviz.RaceModel, viz.StepperModel, viz.ShardModel, viz.SwitchesModel, viz.ConfigModel\n"
+        "import sys\nfrom minisgl import viz\n"
+        "viz.RaceModel, viz.StepperModel, viz.ShardModel, viz.SwitchesModel, viz.ConfigModel\n"
         "print([name for name in ('ipywidgets', 'matplotlib', 'IPython', 'transformers') if name in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", program], cwd=THIS_TREE, capture_output=True, text=True, check=True)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _FONT = "font-family:var(--jp-ui-font-family, sans-serif);color:var(--jp-ui-font-color1, inherit)"
 # For screen readers only: the picture shows it already.
 _ONLY_READ_OUT = "position:absolute;width:1px;height:1px;overflow:hidden;clip-path:inset(50%);white-space:nowrap"
-_open_panels: dict[tuple[str, str], Panel] = {}
+_outside_notebooks: dict[tuple[str, str], Any] = {}
 
 
 class Model(Protocol):
@@ -58,10 +58,10 @@ class Panel:
         self.widgets = widgets = need("ipywidgets", "this lab")
         self._title = title
         self._place = (type(self).__name__, _cell_id())
-        earlier = _open_panels.pop(self._place, None)
+        earlier = _open_panels().pop(self._place, None)
         if earlier is not None:
             earlier.close()
-        _open_panels[self._place] = self
+        _open_panels()[self._place] = self
         self._busy = False
         self._picture = widgets.HTML(layout={"width": "auto"})
         self._status = widgets.HTML(layout={"width": "auto"})
@@ -184,8 +184,8 @@ class Panel:
 
     def close(self) -> None:
         """Take the lab off the page and end what it started."""
-        if _open_panels.get(self._place) is self:
-            del _open_panels[self._place]
+        if _open_panels().get(self._place) is self:
+            del _open_panels()[self._place]
         self.box.close()
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
@@ -213,13 +213,27 @@ def _wide(label: str, room: int) -> dict[str, Any]:
     }
 
 
-def _cell_id() -> str:
-    """Name the notebook cell that is running; "" outside a notebook."""
+def _shell() -> Any:
+    """Give the running IPython shell, or None."""
     try:
         from IPython import get_ipython
     except ImportError:
-        return ""
-    kernel = getattr(get_ipython(), "kernel", None)
+        return None
+    return get_ipython()
+
+
+def _open_panels() -> dict[tuple[str, str], Any]:
+    """Give the labs that are open: (class, cell) -> lab.
+
+    The list hangs on the shell, because the course reloads this package whenever a student writes a part of it.
+    """
+    shell = _shell()
+    return _outside_notebooks if shell is None else shell.__dict__.setdefault("_minisgl_labs", {})
+
+
+def _cell_id() -> str:
+    """Name the notebook cell that is running; "" outside a notebook."""
+    kernel = getattr(_shell(), "kernel", None)
     if kernel is None:
         return ""
     message = kernel.get_parent() or {}
