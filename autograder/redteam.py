@@ -75,13 +75,15 @@ def folder() -> Path:
 
 def load(path: Path) -> Attack:
     """Read one attack file."""
-    text = path.read_bytes().decode("utf-8-sig")
-    facts = dict(re.findall(r"^# (\w+): (.*?)\r?$", text, re.MULTILINE))
+    text = path.read_text(encoding="utf-8")
+    facts = dict(re.findall(r"^# (\w+): (.*)$", text, re.MULTILINE))
     part = facts["part"]
     if facts.get("base") == "reference":
         text = reference.piece(part) + "\n\n" + text
     else:
-        text = lift_cells([f"%%module {BY_ID[part].module} {BY_ID[part].name}\n{path.read_bytes().decode()}"])[part]
+        if facts.get("saved") == "with CRLF and a BOM":
+            text = "\ufeff" + text.replace("\n", "\r\n")
+        text = lift_cells([f"%%module {BY_ID[part].module} {BY_ID[part].name}\n{text}"])[part]
     return Attack(
         kind=facts["kind"],
         name=path.stem,

@@ -1,5 +1,6 @@
-﻿# kind: honest bad luck
+# kind: honest bad luck
 # example: CRLF, a BOM and letters outside ASCII
+# saved: with CRLF and a BOM
 # part: config.head_dim
 # status: passed
 # points: full
