@@ -13,11 +13,12 @@ _HOME_OF = {
     "check": "notebook",
     "hint": "notebook",
     "status": "notebook",
+    "status_panel": "status_panel",
     "use_reference": "notebook",
     "load_ipython_extension": "magic",
     "unload_ipython_extension": "magic",
 }
-__all__ = ["check", "hint", "load_ipython_extension", "status", "unload_ipython_extension", "use_reference"]
+__all__ = sorted(_HOME_OF)
 
 
 def __getattr__(name: str) -> Any:

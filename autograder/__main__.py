@@ -14,6 +14,7 @@ _ALL = {
     "hint": ("commands", "hint", "show the hints for a part, one layer after another"),
     "doctor": ("doctor", "main", "say what this machine lacks"),
     "build": ("notebooks", "build_main", "build the notebooks from their source"),
+    "anki": ("anki", "main", "export questions, exercises and answers as an Anki deck"),
     "release": ("release", "main", "make the student kit: a folder and a zip"),
     "grade": ("grade", "main", "grade submissions: folders, notebooks, zip files, module trees"),
     "redteam": ("redteam", "main", "try this installation's defences with hostile submissions"),

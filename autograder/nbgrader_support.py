@@ -21,7 +21,7 @@ from nbgrader.coursedir import CourseDirectory
 from nbgrader.preprocessors import NbGraderPreprocessor
 from traitlets import Bool
 
-from autograder import display, hidden, submissions
+from autograder import display, hidden
 from autograder.lifting import lift_cells
 from autograder.parts import CHAPTERS, PARTS, Part, is_whole_package, part_of_grade_id
 from autograder.results import PartResult
@@ -112,6 +112,8 @@ class GradeParts(NbGraderPreprocessor):
 
     def _add_other_chapters(self, work: Work, facts: dict[str, Any]) -> None:
         """Add what the student handed in for the chapters in which the package was written."""
+        from autograder import submissions  # not in a student kit, where only Validate is used
+
         places = CourseDirectory(config=self.config)
         for chapter in CHAPTERS:
             folder = Path(places.format_path(places.submitted_directory, facts["student"], chapter))

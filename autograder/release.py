@@ -31,6 +31,7 @@ TOP = (
 )
 # What instructors and authors need and a kit doesn't.
 INSTRUCTORS = {
+    "anki.py",
     "misconceptions",
     "grade.py",
     "gradebook.py",

@@ -33,7 +33,8 @@ def test_the_instructor_notebook_runs_and_both_notebooks_are_built_again_byte_fo
 def test_each_graded_cell_of_an_untouched_release_says_what_to_write(chapter, tmp_path):
     release = nbformat.read(ROOT / "notebooks" / chapter / f"{chapter}.ipynb", as_version=4)
     workspace = tmp_path / "workspace"
-    write_earlier_parts(chapter, workspace)
+    if not parts.is_whole_package(chapter):  # its check is about the chapters before
+        write_earlier_parts(chapter, workspace)
     run_notebook(release, workspace, allow_errors=True)
     for cell in release.cells:
         if not cell.metadata.get("nbgrader", {}).get("grade"):
