@@ -26,6 +26,8 @@ from autograder.schedulers import run_all
 from autograder.submissions import Submission, find
 from autograder.worker import sandbox
 
+SHOWN_REFUSALS = 20
+
 
 def main(argv: list[str]) -> int:
     """Grade submissions. Exit codes: 0 all graded, 1 some refused, 2 wrong usage, 3 the grader itself failed."""
@@ -59,8 +61,11 @@ def main(argv: list[str]) -> int:
     except Exception as error:
         print(f"the grader itself failed: {type(error).__name__}: {error}", file=sys.stderr)
         return 3
-    refused = sum(row["status"] == "refused" for row in rows)
-    print(f"{len(rows) - refused} graded, {refused} refused; see {options.out / 'report.json'}")
+    refused = [row for row in rows if row["status"] == "refused"]
+    for row in refused[:SHOWN_REFUSALS]:
+        whose = ", ".join(filter(None, (row["student"], row["chapter"])))
+        print(f"refused: {whose}: {row['message']}", file=sys.stderr)
+    print(f"{len(rows) - len(refused)} graded, {len(refused)} refused; see {options.out / 'report.json'}")
     return 1 if refused else 0
 
 
@@ -99,6 +104,7 @@ def grade(
     payloads = {_key(payload, rules): payload for payload in (payload_of(each, sandboxed, hidden_files) for each in readable)}
     done = dict(_read_progress(out / "progress.jsonl"))
     pending = {key: payload for key, payload in payloads.items() if key not in done}
+    show_bar = show_bar and bool(pending)
     with (out / "progress.jsonl").open("a", encoding="utf-8") as log:
         for key, row in run_all(pending, jobs=jobs, scheduler=scheduler, total=len(payloads), show_bar=show_bar):
             done[key] = row

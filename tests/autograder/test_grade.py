@@ -127,6 +127,13 @@ def test_wrong_usage_ends_with_two(course):
     assert stop.value.code == 2
 
 
+def test_the_shell_names_what_it_refused_and_why(tmp_path, capfd):
+    assert main([str(tmp_path / "ghost.ipynb"), "--out", str(tmp_path / "out"), "--no-sandbox"]) == 1
+    told = capfd.readouterr()
+    assert told.err == "refused: ghost: ghost.ipynb doesn't exist\n"  # and no bar over nothing
+    assert told.out.startswith("0 graded, 1 refused; see ")
+
+
 def test_a_seed_is_drawn_once_and_kept(tmp_path):
     first = hidden.prepare(tmp_path / "new")
     assert len(first["seed"].strip()) == 32 and hidden.prepare(tmp_path / "new") == first
