@@ -53,21 +53,21 @@ def test_any_head_dim_is_found(subject, case):
 
 
 def draw_rope(source: random.Random) -> dict[str, Any]:
-    return {"base": float(source.randint(2, 9_000_000)), "factor": float(source.randint(2, 64)), "new": source.random() < 0.5}
+    return {"base": float(source.randint(2, 9_000_000)), "factor": float(source.randint(2, 64))}
+
+
+ROPES = [{"id": "small", "base": 12345.0, "factor": 3.0}]
 
 
 @pytest.mark.part("config.rope_parameters")
-@pytest.mark.parametrize(
-    "case", cases("rope_parameters", visible=[{"id": "old", "base": 12345.0, "factor": 3.0, "new": False}], draw=draw_rope)
-)
+@pytest.mark.parametrize("case", cases("rope_parameters", visible=ROPES, draw=draw_rope))
 def test_any_base_and_factor_are_found_in_either_home(subject, case):
     """A linear RoPE with a base that nobody uses, written the old or the new way."""
     inner = {"rope_type": "linear", "factor": case["factor"]}
-    fields = {"rope_parameters": {**inner, "rope_theta": case["base"]}}
-    if not case["new"]:
-        fields = {"rope_theta": case["base"], "rope_scaling": inner}
     expected = {**inner, "rope_theta": case["base"]}
-    gives(subject, "config.rope_parameters", fields, expected, hint="both homes must be looked at, and nothing made up")
+    hint = "both homes must be looked at, and nothing made up"
+    gives(subject, "config.rope_parameters", {"rope_parameters": expected}, expected, hint=hint)
+    gives(subject, "config.rope_parameters", {"rope_theta": case["base"], "rope_scaling": inner}, expected, hint=hint)
 
 
 @pytest.mark.part("config.kv_bytes")
