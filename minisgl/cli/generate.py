@@ -27,9 +27,11 @@ def run(arguments: argparse.Namespace) -> None:
         MinisglError: the model or its tokenizer can't be loaded, or the text is empty or too long.
     """
     from minisgl.engine import Engine
-    from minisgl.utils import download_hf_weight
+    from minisgl.models.config import ModelConfig
+    from minisgl.utils import cached_load_hf_config, download_hf_weight
 
     folder = download_hf_weight(arguments.model)
+    ModelConfig.from_hf(cached_load_hf_config(folder))  # a folder of something else is named as such, whatever else it lacks
     tokenizer = _load_tokenizer(folder)
     engine = Engine(folder, dtype=arguments.dtype, device=arguments.device)
     prompt = tokenizer(arguments.prompt).input_ids

@@ -37,8 +37,16 @@ def cached_load_hf_config(path: str | Path) -> PretrainedConfig:
         MinisglError: the folder doesn't exist and can't be downloaded.
     """
     file = (resolve_model_folder(path, json_only=True) / "config.json").resolve()
-    stamp = (file.stat().st_mtime_ns, file.stat().st_size) if file.is_file() else None
-    return copy.deepcopy(_load(file, stamp))
+    return copy.deepcopy(_load(file, _stamp(file)))
+
+
+def _stamp(file: Path) -> tuple[int, int] | None:
+    """Return what changes with the file; None where it can't be told, and reading it will say why."""
+    try:
+        status = file.stat()
+    except OSError:
+        return None
+    return status.st_mtime_ns, status.st_size
 
 
 @lru_cache(maxsize=32)

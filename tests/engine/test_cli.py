@@ -1,8 +1,10 @@
 """The command line prints results on stdout only, and fails with one message."""
 
+import errno
 import json
 import subprocess
 import sys
+from functools import partialmethod
 from pathlib import Path
 
 import pytest
@@ -154,6 +156,31 @@ def test_a_model_without_tokenizer_is_told_apart(tmp_path: Path, capsys: pytest.
     err = capsys.readouterr().err
     assert err.startswith(f"minisgl generate: {tmp_path} has no tokenizer that transformers can read (")
     assert err.endswith("expected tokenizer.json beside config.json. Download the whole folder of the model.\n")
+
+
+def test_generate_looks_at_the_config_before_the_tokenizer(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["generate", "--model", str(tmp_path), "--prompt", "x"]) == 1
+    assert capsys.readouterr().err.startswith(f"minisgl generate: there is no config.json in {tmp_path}; expected")
+
+
+@pytest.mark.parametrize("command", [["inspect"], ["generate", "--prompt", "x", "--model"]], ids=["inspect", "generate"])
+def test_a_folder_that_may_not_be_read_is_named(
+    command: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = (tmp_path / "config.json").resolve()
+    file.write_text("{}")
+
+    def refuse(path: Path, *args: object, of: object = None, **kwargs: object) -> object:
+        if path == file:
+            raise PermissionError(errno.EACCES, "Permission denied", str(path))
+        return of(path, *args, **kwargs)  # type: ignore[operator]
+
+    # What the system does to a folder without its x bit, for root too, whom no bit stops.
+    monkeypatch.setattr(Path, "stat", partialmethod(refuse, of=Path.stat))
+    monkeypatch.setattr(Path, "read_text", partialmethod(refuse, of=Path.read_text))
+    assert main([*command, str(tmp_path)]) == 1
+    expected = f"{file} can't be read (Permission denied); expected the config.json of a Hugging Face model. "
+    assert expected in capsys.readouterr().err
 
 
 def test_the_module_runs_and_help_needs_no_torch() -> None:
