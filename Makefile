@@ -4,7 +4,8 @@
 # make notebooks   rebuild the chapters from their source
 # make redteam     try the grader's defences with hostile submissions
 # make class       grade a simulated class of 1,000 (CLASS_ARGS="--students 100")
-# make bench, make fuzz, make lint, make lock, make structure, make doctor, make clean
+# make site        the course as static pages in site/
+# make bench, make fuzz, make lint, make lock, make structure, make api, make doctor, make clean
 
 .DEFAULT_GOAL := help
 SHELL := /bin/bash
@@ -18,6 +19,8 @@ PYTHON ?=
 JOBS ?= 2
 LAB_ARGS ?=
 TEST_ARGS ?=
+# --solutions adds the solved chapters, for instructors.
+SITE_ARGS ?=
 # What depends on how transformers reads a config and computes a model.
 TRANSFORMERS4_TESTS = $(wildcard tests/configs) $(wildcard tests/engine/test_*parity*.py) $(wildcard tests/engine/test_*config*.py)
 # Those that need no GPU.
@@ -30,7 +33,7 @@ FIRST_CHAPTER = $(firstword $(sort $(wildcard notebooks/*/*.ipynb)))
 export OMP_NUM_THREADS ?= 1
 export PIP_DISABLE_PIP_VERSION_CHECK ?= 1
 
-.PHONY: help setup setup-transformers4 system-packages test-packages lab test test-transformers4 notebooks class redteam bench fuzz lint lock structure doctor clean
+.PHONY: help setup setup-transformers4 system-packages test-packages lab test test-transformers4 notebooks class redteam site bench fuzz lint lock structure api doctor clean
 
 help:
 	@sed -n 's/^# \(make .*\)/\1/p' Makefile
@@ -99,6 +102,12 @@ lint: setup
 # Plain Python, so that the page can be written before anything is installed.
 structure:
 	python3 scripts/structure.py
+
+site: setup
+	$(BIN)/python scripts/site.py $(SITE_ARGS)
+
+api: setup
+	$(BIN)/python scripts/api.py
 
 lock:
 	$(BIN)/python scripts/lock.py

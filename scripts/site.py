@@ -29,8 +29,8 @@ GUIDES = ("student", "instructor", "developer", "api", "structure")
 def lay_out(source: Path, with_solutions: bool) -> None:
     """Write the pages' sources: what Sphinx is to turn into HTML."""
     (source / "_static").mkdir()
-    shutil.copy(ROOT / "docs/site/conf.py", source)
-    shutil.copy(ROOT / "docs/site/course.css", source / "_static")
+    shutil.copy(ROOT / "docs/sphinx/conf.py", source)
+    shutil.copy(ROOT / "docs/sphinx/course.css", source / "_static")
     for picture in (ROOT / "docs").glob("*.png"):
         shutil.copy(picture, source)
     shutil.copytree(ROOT / "docs/examples", source / "examples")

@@ -1,0 +1,44 @@
+"""Sphinx's configuration for `make site`; scripts/site.py lays out the pages and calls it."""
+
+import latex2mathml.converter
+from docutils import nodes
+
+project = "Load a real language model into a model you write yourself"
+author = "the course's maintainers"
+html_title = "minisgl course"
+extensions = ["myst_nb"]
+html_theme = "furo"
+html_theme_options = {"source_repository": ""}
+html_show_sphinx = False
+html_copy_source = False
+html_static_path = ["_static"]
+html_css_files = ["course.css"]
+# The chapters' stored outputs are shown; nothing is run here.
+nb_execution_mode = "off"
+nb_merge_streams = True
+myst_enable_extensions = ["dollarmath"]
+myst_heading_anchors = 3
+# Notebook cells of %%module and %load_ext aren't plain Python; docutils' and myst's notes on them are no use.
+suppress_warnings = ["misc.highlighting_failure", "mystnb.unknown_mime_type", "myst.header"]
+html_math_renderer = "mathml"
+
+
+def _mathml(translator, node: nodes.Element, display: str) -> None:
+    """Write a formula as MathML, which browsers draw by themselves: no script, no network."""
+    translator.body.append(latex2mathml.converter.convert(node.astext(), display=display))
+    raise nodes.SkipNode
+
+
+def _block(translator, node: nodes.Element) -> None:
+    translator.body.append('<div class="math-block">')
+    try:
+        _mathml(translator, node, "block")
+    except nodes.SkipNode:
+        translator.body.append("</div>\n")
+        raise
+
+
+def setup(app) -> dict[str, bool]:
+    """Register the renderer of formulas."""
+    app.add_html_math_renderer("mathml", (lambda t, n: _mathml(t, n, "inline"), None), (_block, None))
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
