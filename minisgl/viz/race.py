@@ -8,9 +8,6 @@ from __future__ import annotations
 
 import importlib.metadata
 import json
-import os
-import subprocess
-import sys
 import tempfile
 import threading
 from collections.abc import Iterable
@@ -35,6 +32,7 @@ from minisgl.viz.race_plan import (
     make_stored,
     predict,
 )  # fmt: skip
+from minisgl.viz.race_process import LaneProcess
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -80,7 +78,7 @@ class RaceModel:
         self._scratch = tempfile.TemporaryDirectory(prefix="minisgl-race-", ignore_cleanup_errors=True)
         self._stopping = threading.Event()
         self._runner: threading.Thread | None = None
-        self._process: subprocess.Popen[str] | None = None
+        self._processes: list[LaneProcess] = []
 
     @property
     def is_running(self) -> bool:
@@ -113,6 +111,7 @@ class RaceModel:
         """Start a race in the background; raises what ``prepare`` does."""
         self.prepare(settings, strategies)
         self._stopping.clear()
+        self._processes = []
         self._runner = threading.Thread(target=self._run, name="minisgl-race", daemon=True)
         self._runner.start()
 
@@ -125,9 +124,8 @@ class RaceModel:
     def stop(self) -> None:
         """End the race and its process, and wait until both are gone."""
         self._stopping.set()
-        process = self._process
-        if process is not None and process.poll() is None:
-            process.kill()
+        for process in self._processes:
+            process.stop()
         if self._runner is not None:
             self._runner.join(10)
 
@@ -137,49 +135,28 @@ class RaceModel:
         self._scratch.cleanup()
 
     def _run(self) -> None:
-        for lane in self.lanes.values():
-            free = available_bytes()
-            if self._stopping.is_set():
-                lane.status = "stopped"
-            elif lane.prediction.anonymous_bytes > 0.9 * free:
-                lane.status = "too large"
-                lane.message = f"needs {mib(lane.prediction.anonymous_bytes)}, {mib(free)} are free: not started"
-            else:
-                self._run_lane(lane)
+        """Start all processes, so that they import at the same time, and let them load one after the other."""
+        assert self.stored is not None
+        try:
+            for lane in self.lanes.values():
+                needed, free = lane.prediction.anonymous_bytes, available_bytes()
+                if needed > 0.9 * free:
+                    lane.status = "too large"
+                    lane.message = f"needs {mib(needed)}, {mib(free)} are free: not started"
+                elif not self._stopping.is_set():
+                    tree = self.trees[lane.strategy]
+                    self._processes.append(LaneProcess.start(lane, tree, self.stored, self.settings))
+            for process in self._processes:
+                if not self._stopping.is_set():
+                    process.follow()
+        finally:
+            for process in self._processes:
+                process.close()
+            for lane in self.lanes.values():
+                if self._stopping.is_set() and lane.status in ("waiting", "starting", "running", "failed"):
+                    lane.status, lane.message = "stopped", ""
         if any(lane.status == "finished" for lane in self.lanes.values()):
             self.history.append((self.settings, self.lanes))
-
-    def _run_lane(self, lane: Lane) -> None:
-        assert self.stored is not None
-        strategy = lane.strategy if lane.strategy in (EVERYTHING, MERGE) else "stream"
-        arguments = {
-            "strategy": strategy, "folder": str(self.stored.folder), "keep": self.settings.keep,
-            "tp_size": self.settings.tp_size, "tp_rank": self.settings.tp_rank,
-        }  # fmt: skip
-        # A fixed threshold makes the allocator give freed tensors back to the system, whatever came before.
-        environment = {**os.environ, "PYTHONPATH": str(self.trees[lane.strategy]), "MALLOC_MMAP_THRESHOLD_": "65536",
-                       "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"}  # fmt: skip
-        racer = Path(__file__).with_name("racer.py")
-        with tempfile.TemporaryFile("w+") as errors:
-            self._process = process = subprocess.Popen(
-                [sys.executable, "-P", str(racer), json.dumps(arguments)],
-                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, text=True, env=environment,
-            )  # fmt: skip
-            lane.pid, lane.status = process.pid, "starting"
-            if self._stopping.is_set():  # asked for between the two lines above
-                process.kill()
-            assert process.stdout is not None
-            for text in process.stdout:
-                lane.take(json.loads(text))
-            code = process.wait()
-            process.stdout.close()
-            assert process.stdin is not None
-            process.stdin.close()
-            if lane.status in ("starting", "running"):
-                errors.seek(0)
-                last = (errors.read().strip().splitlines() or [""])[-1]
-                lane.status = "stopped" if self._stopping.is_set() else "failed"
-                lane.message = "" if self._stopping.is_set() else f"its process ended with code {code}. {last}"
 
     def show(self, index: int) -> None:
         """Show a kept race again (its place in ``history``)."""

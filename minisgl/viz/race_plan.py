@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -34,6 +35,10 @@ SHAPES: dict[str, tuple[Config, bool]] = {
     "Qwen3-8B, 16 GB": (KNOWN["Qwen3-8B"], False),
     "Llama-3-70B, 141 GB": (KNOWN["Llama-3-70B"], False),
 }  # fmt: skip
+
+
+# A larger checkpoint stays all holes: to bring its many pages in would take minutes, and more memory than a laptop has.
+_ALL_HOLES_FROM_BYTES = 20 * 10**9
 
 
 @dataclass(frozen=True)
@@ -118,7 +123,19 @@ class Stored:
         tensor = self.tensors[key]
         share = self.sharding.share(key, tensor.shape)
         is_one_run = share.dim in (None, 0) or share.size == tensor.shape[share.dim]
-        return is_one_run and share.padding == 0 and self.local_bytes(key) >= _MAPPED_FROM_BYTES
+        is_large = self.local_bytes(key) >= _MAPPED_FROM_BYTES
+        return is_one_run and share.padding == 0 and is_large and self._has_data(key)
+
+    def _has_data(self, key: str) -> bool:
+        """Tell whether this rank's rows of a tensor aren't just a hole of a sparse file."""
+        tensor, share = self.tensors[key], self.sharding.share(key, self.tensors[key].shape)
+        first_row = share.start if share.dim == 0 else 0
+        begin = tensor.offset + first_row * (tensor.num_bytes // tensor.shape[0])
+        with open(tensor.file, "rb") as opened:
+            try:
+                return os.lseek(opened.fileno(), begin, os.SEEK_DATA) < begin + self.local_bytes(key)
+            except OSError:  # nothing but a hole from there on
+                return False
 
     def _is_cut(self, key: str) -> bool:
         return self.sharding.local_shape(key, self.tensors[key].shape) != self.tensors[key].shape
@@ -139,7 +156,8 @@ def make_stored(settings: RaceSettings, scratch: Path) -> Stored:
             make_checkpoint(
                 folder, config, data="sparse", files=settings.num_files, layout=layout, stored_tied_head=has_tied_head
             )
-            _put_data_in_holes(folder)
+            if sum(file.stat().st_size for file in folder.iterdir()) < _ALL_HOLES_FROM_BYTES:
+                _put_data_in_holes(folder)
     tensors = standard_tensors(open_checkpoint(folder))
     try:
         config = json.loads((folder / "config.json").read_text(encoding="utf-8"))

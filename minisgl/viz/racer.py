@@ -45,15 +45,18 @@ class Reporter:
         self.say("event" if isinstance(row, Event) else "sample", **asdict(row))
 
 
-def end_with_parent() -> None:
-    """End this process as soon as the other end of its standard input is gone."""
+def obey_parent() -> threading.Event:
+    """Give an event that is set when the parent writes to standard input; when that is closed, end this process."""
+    turn = threading.Event()
 
-    def wait_for_end() -> None:
-        os.read(0, 1)
+    def listen() -> None:
+        while os.read(0, 1):
+            turn.set()
         os._exit(1)
 
-    threading.Thread(target=wait_for_end, daemon=True).start()
+    threading.Thread(target=listen, daemon=True).start()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # interrupting a cell doesn't end the race; its stop button does
+    return turn
 
 
 def read_everything(folder: Path, meter: MemoryMeter) -> dict[str, torch.Tensor]:
@@ -177,11 +180,12 @@ def warm_up(folder: Path, strategy: str) -> None:
     gc.collect()
 
 
-def race(arguments: dict[str, Any], reporter: Reporter) -> None:
+def race(arguments: dict[str, Any], reporter: Reporter, turn: threading.Event) -> None:
     """Load as the arguments say, and report."""
     folder, strategy = Path(arguments["folder"]), arguments["strategy"]
     sharding = Sharding(json.loads((folder / "config.json").read_text()), arguments["tp_size"], arguments["tp_rank"])
     warm_up(folder, strategy)
+    turn.wait()
     run = {"everything": everything, "merge": merge, "stream": stream}[strategy]
     live = LiveTensors()
     can_reset = reset_peak()
@@ -205,9 +209,9 @@ def race(arguments: dict[str, Any], reporter: Reporter) -> None:
 def main() -> int:
     """Run one lane."""
     reporter = Reporter()
-    end_with_parent()
+    turn = obey_parent()
     try:
-        race(json.loads(sys.argv[1]), reporter)
+        race(json.loads(sys.argv[1]), reporter, turn)
     except Exception as error:  # whatever the raced code raises is this lane's result
         reporter.say("failed", message=f"{type(error).__name__}: {error}", details=traceback.format_exc(limit=-4))
         return 1

@@ -133,7 +133,7 @@ def test_memory_race_starts_shows_and_stops(notebook):
     for label in ("everything, then merge", "everything at once"):
         cell.get_by_role("checkbox", name=label).uncheck()
     press(cell.get_by_role("button", name="Start"), "Enter")
-    wait_for_status(cell, "our loader: finished, peak", 90)
+    wait_for_status(cell, "our loader: finished, peak", 170)
     measured = notebook.ask("race.model.lanes['ours'].measured_bytes")
     assert 0.95 < int(measured) / int(notebook.ask("race.model.lanes['ours'].prediction.anonymous_bytes")) < 1.05
     assert f"{int(measured) / 2**20:.1f} MiB" in cell.locator("svg[role=img]").text_content()
