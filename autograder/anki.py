@@ -62,9 +62,10 @@ def _cards(chapter: str, cells: list[NotebookNode]) -> Iterator[Card]:
     title = heading = task = ""
     for cell in cells:
         if cell.cell_type == "markdown":
-            title = title or HEADING.search(cell.source)["text"]
+            headings = [found["text"] for found in HEADING.finditer(cell.source)]
+            title = title or headings[0]
             yield from _folded(chapter, title, heading, cell.source)
-            heading = ([found["text"] for found in HEADING.finditer(cell.source)] or [heading])[-1]
+            heading = [heading, *headings][-1]
             task = FOLDED.sub("", cell.source)
         elif _is_exercise(cell):
             code = SOLUTION.sub("    …", cell.source)

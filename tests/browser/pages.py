@@ -72,6 +72,34 @@ class Notebook:
             cell_id,
         )
 
+    def run_all(self):
+        """Run every cell, as Run > Run All Cells does, and wait until the last one is done."""
+        self.page.evaluate("() => window.jupyterapp.commands.execute('notebook:run-all-cells')")
+        self.page.wait_for_function(
+            """() => {
+                const panel = window.jupyterapp.shell.currentWidget;
+                const code = panel.content.widgets.filter(cell => cell.model.type === 'code');
+                return panel.sessionContext.session?.kernel?.status === 'idle'
+                    && code.every(cell => cell.model.executionCount !== null && cell.model.executionState !== 'running');
+            }""",
+            timeout=60_000,
+        )
+
+    def document(self):
+        """Return the notebook as it stands on the page, outputs included."""
+        return self.page.evaluate("() => window.jupyterapp.shell.currentWidget.content.model.toJSON()")
+
+    def close(self):
+        """Stop the kernel and close the notebook without saving it."""
+        self.page.evaluate(
+            """async () => {
+                const panel = window.jupyterapp.shell.currentWidget;
+                await panel.sessionContext.shutdown();
+                await panel.context.revert();
+                panel.close();
+            }"""
+        )
+
     def save(self):
         """Save with Control+S and wait until it is done."""
         self.page.keyboard.press("Control+S")
