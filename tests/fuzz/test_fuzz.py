@@ -34,7 +34,7 @@ def test_the_same_seed_does_the_same_damage(tmp_path: Path) -> None:
 def test_a_loader_that_misbehaves_is_caught(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stray: str) -> None:
     real, sound = cases.load_weight, make_models(tmp_path)[0]
     monkeypatch.setattr(cases, "damage", lambda *_: "nothing")
-    monkeypatch.setattr(cases, "LIMIT_S", 0.5)
+    monkeypatch.setattr(cases, "LIMIT_S", 1)
 
     def bad(folder: Path, device: str, progress: bool):
         for name, tensor in real(folder, device, progress=progress):
