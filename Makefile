@@ -5,6 +5,7 @@
 # make redteam     try the grader's defences with hostile submissions
 # make class       grade a simulated class of 1,000 (CLASS_ARGS="--students 100")
 # make site        the course as static pages in site/
+# make anki         questions, exercises and answers as flash cards: build/minisgl-course.apkg
 # make bench, make fuzz, make lint, make lock, make structure, make api, make doctor, make clean
 
 .DEFAULT_GOAL := help
@@ -33,7 +34,7 @@ FIRST_CHAPTER = $(firstword $(sort $(wildcard notebooks/*/*.ipynb)))
 export OMP_NUM_THREADS ?= 1
 export PIP_DISABLE_PIP_VERSION_CHECK ?= 1
 
-.PHONY: help setup setup-transformers4 system-packages test-packages lab test test-transformers4 notebooks class redteam site bench fuzz lint lock structure api doctor clean
+.PHONY: help setup setup-transformers4 system-packages test-packages lab test test-transformers4 notebooks anki class redteam site bench fuzz lint lock structure api doctor clean
 
 help:
 	@sed -n 's/^# \(make .*\)/\1/p' Makefile
@@ -88,6 +89,9 @@ class: setup
 
 redteam: setup
 	$(BIN)/python -m autograder redteam
+
+anki: setup
+	$(BIN)/python -m autograder anki
 
 bench: setup
 	@set -e; for script in $(BENCHMARKS); do echo "== $$script"; $(BIN)/python "$$script"; done
