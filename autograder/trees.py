@@ -36,11 +36,18 @@ def state_of(work: Work, part: Part) -> str:
     if part.together:
         judged = parts_judged_with(part)
         missing = [other.id for other in judged if not_ready(work, other) or other.id in work.helped]
-        shown = missing[:MAX_SHOWN] + [f"{len(missing) - MAX_SHOWN} more"] * (len(missing) > MAX_SHOWN)
-        return f"write {', '.join(shown)} first" if missing else ""
+        if missing:
+            return f"write {_some(missing)} first"
+        broken = [other.id for other in judged if syntax_error_of(work.pieces[other.id]) is not None]
+        return f"mend the syntax of {_some(broken)} first" if broken else ""
     if part.id in work.helped:
         return "the provided version is in place; it earns no points"
     return not_ready(work, part)
+
+
+def _some(ids: list[str]) -> str:
+    """List the first ids, and say how many there are besides."""
+    return ", ".join(ids[:MAX_SHOWN] + [f"{len(ids) - MAX_SHOWN} more"] * (len(ids) > MAX_SHOWN))
 
 
 def not_ready(work: Work, part: Part) -> str:

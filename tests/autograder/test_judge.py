@@ -55,6 +55,12 @@ def test_together_waits_for_every_part(judge, work):
     assert result.status == "not_written" and "write config.moe first" in result.message
 
 
+def test_together_takes_nothing_from_the_reference_in_the_place_of_a_broken_part(judge, work):
+    work.pieces["config.moe"] = "def moe_fields_of(hf_config, architecture)\n    return {}\n"
+    (result,) = judge.judge(work, [TOGETHER])
+    assert result.points == 0 and "mend the syntax of config.moe first" in result.message
+
+
 def test_help_earns_nothing(judge, work):
     work.helped.add(HEAD_DIM.id)
     (result,) = judge.judge(work, [HEAD_DIM])
