@@ -76,17 +76,22 @@ def open_notebook() -> Path | None:
 
 
 def changed_cells(wanted: Iterable[Part]) -> list[str]:
-    """Return the ids of parts whose cell in the saved notebook differs from what the tree has: edited but not run."""
+    """Return the ids of parts whose cell in the saved notebook differs from what the tree has: edited but not run.
+
+    Only where the notebook was saved after the part's file was written; before that it holds the text of an earlier run.
+    """
     path = open_notebook()
     if path is None:
         return []
     try:
+        saved = path.stat().st_mtime_ns
         document = json.loads(path.read_text(encoding="utf-8-sig"))
         sources = [_source(cell) for cell in document["cells"] if cell.get("cell_type") == "code"]
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return []
     cells = lift_cells(sources)
-    work = Workspace().read()
+    workspace = Workspace()
+    work = workspace.read()
     ids = {part.id for part in wanted if part.id in BY_ID}
     return [
         part_id
@@ -94,8 +99,16 @@ def changed_cells(wanted: Iterable[Part]) -> list[str]:
         if part_id in ids
         and not is_stub(text)
         and work.pieces.get(part_id, "") != text
+        and saved > _written(workspace, part_id)
         and (part_id not in work.helped or not not_ready(work, BY_ID[part_id]))
     ]
+
+
+def _written(workspace: Workspace, part_id: str) -> int:
+    try:
+        return (workspace.package / BY_ID[part_id].module).stat().st_mtime_ns
+    except OSError:
+        return 0
 
 
 def _source(cell: dict[str, object]) -> str:
