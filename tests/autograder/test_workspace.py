@@ -118,7 +118,10 @@ def test_a_cell_that_was_changed_and_not_run_is_told(workspace, tmp_path, monkey
     monkeypatch.setenv("MINISGL_WORKSPACE", str(workspace.root))
     workspace.write_part(PART, TEXT)
     assert progress.changed_cells([PART]) == []
-    workspace.write_part(PART, TEXT + "# older\n")
+    workspace.write_part(PART, TEXT + "# run before the notebook was saved again\n")
+    assert progress.changed_cells([PART]) == []
+    after = (workspace.package / PART.module).stat().st_mtime_ns + 1
+    os.utime(book, ns=(after, after))
     assert progress.changed_cells([PART]) == [PART.id]
     book.write_text('{"cells": [')  # saved half-way
     assert progress.changed_cells([PART]) == []
