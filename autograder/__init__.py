@@ -13,7 +13,7 @@ _HOME_OF = {
     "check": "notebook",
     "hint": "notebook",
     "status": "notebook",
-    "status_panel": "status_panel",
+    "status_panel": "progress_panel",
     "use_reference": "notebook",
     "load_ipython_extension": "magic",
     "unload_ipython_extension": "magic",

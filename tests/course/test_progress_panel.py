@@ -4,7 +4,8 @@ import pytest
 
 from autograder import parts, reference
 from autograder.progress import Row
-from autograder.status_panel import by_chapter, status_panel
+from autograder import status_panel
+from autograder.progress_panel import by_chapter
 from autograder.workspace import Workspace
 
 
