@@ -1,4 +1,7 @@
-"""The command line: ``python -m autograder COMMAND``. Exit codes: 0 all well, 1 something failed, 2 usage, 3 the grader failed."""
+"""The command line: ``python -m autograder COMMAND``.
+
+Exit codes: 0 all well, 1 something failed, 2 wrong usage, 3 the grader itself failed.
+"""
 
 from __future__ import annotations
 

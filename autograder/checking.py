@@ -46,8 +46,9 @@ from typing import Any
 
 from autograder import paths
 from autograder.compare import CheckFailed, expect, expect_keys, expect_refusal, expect_true, show, wrong
-from autograder.worker.client import Outcome, Tree, Worker
+from autograder.worker.client import Tree, Worker
 from autograder.worker.limits import Limits
+from autograder.worker.outcome import Outcome
 from autograder.worker.plain import MetaTensor
 
 __all__ = [
@@ -143,7 +144,12 @@ class Subject:
     _folders: list[Path] = field(default_factory=list)
 
     def outcome(
-        self, probe: str, args: dict[str, Any] | None = None, *, limits: dict[str, Any] | None = None, measure: bool = False
+        self,
+        probe: str,
+        args: dict[str, Any] | None = None,
+        *,
+        limits: dict[str, Any] | None = None,
+        measure: bool = False,
     ) -> Outcome:
         """Ask and return whatever came of it."""
         found = self.tree.ask(probe, args or {}, self.limits.changed(limits or {}), measure=measure)
@@ -151,7 +157,12 @@ class Subject:
         return found
 
     def ask(
-        self, probe: str, args: dict[str, Any] | None = None, *, limits: dict[str, Any] | None = None, measure: bool = False
+        self,
+        probe: str,
+        args: dict[str, Any] | None = None,
+        *,
+        limits: dict[str, Any] | None = None,
+        measure: bool = False,
     ) -> Any:
         """Ask and return the answer.
 

@@ -18,7 +18,9 @@ EXIT_CODES = "Exit codes: 0 everything passed, 1 something didn't, 2 wrong usage
 def check(argv: list[str]) -> int:
     """Check parts of the workspace."""
     parser = argparse.ArgumentParser(prog="python -m autograder check", description=check.__doc__, epilog=EXIT_CODES)
-    parser.add_argument("target", nargs="?", help="a chapter, a module or a part: 01_config, config, config.rope; default: all")
+    parser.add_argument(
+        "target", nargs="?", help="a chapter, a module or a part: 01_config, config, config.rope; default: all"
+    )
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the results as JSON")
     parser.add_argument("--workspace", type=Path, help="the folder that holds your minisgl/")
     options = parser.parse_args(argv)

@@ -69,7 +69,9 @@ def show(value: Any, most: int = 300) -> str:
     return text if len(text) <= most else text[:most] + "…"
 
 
-def expect(actual: Any, expected: Any, *, hint: str = "", what: str = "the answer", tolerance: float | None = None) -> None:
+def expect(
+    actual: Any, expected: Any, *, hint: str = "", what: str = "the answer", tolerance: float | None = None
+) -> None:
     """Compare nested plain data; report the first place that differs.
 
     Args:
@@ -97,7 +99,10 @@ def _difference(actual: Any, expected: Any, where: str, tolerance: float | None)
         expected = list(expected)
         if type(actual) is not list or len(actual) != len(expected):
             return where, actual, expected, "isn't what was expected"
-        pairs = [(f"{where}[{index}]", mine, theirs) for index, (mine, theirs) in enumerate(zip(actual, expected))]
+        pairs = [
+            (f"{where}[{index}]", mine, theirs)
+            for index, (mine, theirs) in enumerate(zip(actual, expected, strict=True))
+        ]
     elif isinstance(expected, dict):
         if type(actual) is not dict:
             return where, actual, expected, "isn't a dict"
@@ -109,7 +114,9 @@ def _difference(actual: Any, expected: Any, where: str, tolerance: float | None)
     else:
         same = _same_scalar(actual, expected, tolerance)
         return None if same else (where, actual, expected, "isn't what was expected")
-    return next((found for place, mine, theirs in pairs if (found := _difference(mine, theirs, place, tolerance))), None)
+    return next(
+        (found for place, mine, theirs in pairs if (found := _difference(mine, theirs, place, tolerance))), None
+    )
 
 
 def _same_scalar(actual: Any, expected: Any, tolerance: float | None) -> bool:
@@ -140,7 +147,9 @@ def _tensor_difference(actual: Any, expected: torch.Tensor, tolerance: float | N
     return f"differs in {int(bad.sum())} of {bad.numel()} numbers, first at {first}"
 
 
-def expect_keys(actual: Any, expected: Mapping[str, Any], *, hint: str = "", causes: Mapping[str, str] | None = None) -> None:
+def expect_keys(
+    actual: Any, expected: Mapping[str, Any], *, hint: str = "", causes: Mapping[str, str] | None = None
+) -> None:
     """Compare two tables name -> tensor or MetaTensor by names, shapes and dtypes; show the difference as a list.
 
     Args:
@@ -191,6 +200,8 @@ def expect_refusal(refusal: Any, *, names: Sequence[str] = (), hint: str = "") -
     lacking = [name for name in names if str(name) not in refusal.message]
     if lacking:
         raise CheckFailed(
-            "the error's message doesn't say what is wrong", f"a message that names {', '.join(map(str, lacking))}",
-            refusal.message[:300], hint,
+            "the error's message doesn't say what is wrong",
+            f"a message that names {', '.join(map(str, lacking))}",
+            refusal.message[:300],
+            hint,
         )

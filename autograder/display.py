@@ -56,7 +56,8 @@ def show_text(text: str, *, title: str) -> None:
 def show_layers(name: str, layers: list[tuple[str, str]]) -> None:
     """Show hints that open on demand; in plain text only the first is written out."""
     folded = "".join(
-        f"<details><summary>{html.escape(title)}</summary><pre>{html.escape(text)}</pre></details>" for title, text in layers
+        f"<details><summary>{html.escape(title)}</summary><pre>{html.escape(text)}</pre></details>"
+        for title, text in layers
     )
     more = f'\n(more: hint("{name}", 2))' if len(layers) > 1 else ""
     _show(f"{name}: {layers[0][0]}\n{layers[0][1]}{more}", f"<b>Hints for {html.escape(name)}</b>{folded}")
@@ -64,7 +65,7 @@ def show_layers(name: str, layers: list[tuple[str, str]]) -> None:
 
 def result_text(result: PartResult) -> str:
     """Return a part's result as plain text: a line, then each test that isn't passed."""
-    sign, word, _ = MARKS[result.status]
+    sign = MARKS[result.status][0]
     lines = [f"{sign} {result.id}: {result.message} ({result.points:g} of {result.max_points:g} points)"]
     if result.helped:
         lines = [f"↓ {result.id}: the provided version is in place; it earns no points"]
@@ -91,7 +92,9 @@ def result_html(result: PartResult) -> str:
     for test in _to_show(result):
         body = f"<pre>{html.escape(test.message)}</pre>" if test.message else ""
         tip = f"<i>Hint: {html.escape(test.hint)}</i>" if test.hint else ""
-        blocks.append(f"<details open><summary>{MARKS[test.status][0]} {html.escape(test.title)}</summary>{body}{tip}</details>")
+        blocks.append(
+            f"<details open><summary>{MARKS[test.status][0]} {html.escape(test.title)}</summary>{body}{tip}</details>"
+        )
     return f"<div>{''.join(blocks)}</div>"
 
 

@@ -98,8 +98,13 @@ def check_jupyter(role: str) -> Iterator[Finding]:
     """Check that JupyterLab and nbgrader are installed."""
     for name in ("jupyterlab", "nbgrader"):
         version = installed_version(name)
-        yield finding(name, version is not None, version or "not installed", f"{name} beside the Python that runs this",
-                      f"run `make setup`, or `pip install '{DISTRIBUTION}[notebooks]'`")
+        yield finding(
+            name,
+            version is not None,
+            version or "not installed",
+            f"{name} beside the Python that runs this",
+            f"run `make setup`, or `pip install '{DISTRIBUTION}[notebooks]'`",
+        )
 
 
 def find_chromium() -> str | None:
@@ -111,8 +116,14 @@ def find_chromium() -> str | None:
 def check_chromium(role: str) -> Iterator[Finding]:
     """Check for a browser that the tests can drive; people may use any browser."""
     path = find_chromium()
-    yield finding("chromium", path is not None, path or "not installed", "a Chromium for the browser tests",
-                  "sudo apt-get install chromium (macOS: brew install --cask chromium)", needed=role == "developer")
+    yield finding(
+        "chromium",
+        path is not None,
+        path or "not installed",
+        "a Chromium for the browser tests",
+        "sudo apt-get install chromium (macOS: brew install --cask chromium)",
+        needed=role == "developer",
+    )
 
 
 def check_sandbox(role: str) -> Iterator[Finding]:
@@ -120,21 +131,39 @@ def check_sandbox(role: str) -> Iterator[Finding]:
     from autograder.worker import sandbox
 
     if platform.system() != "Linux":
-        yield finding("sandbox", False, f"no bubblewrap on {platform.system()}", "Linux, to grade other people's code",
-                      "grade on Linux, or pass --no-sandbox for code that you trust", needed=role == "instructor")
+        yield finding(
+            "sandbox",
+            False,
+            f"no bubblewrap on {platform.system()}",
+            "Linux, to grade other people's code",
+            "grade on Linux, or pass --no-sandbox for code that you trust",
+            needed=role == "instructor",
+        )
         return
     fault = sandbox.problem()
-    yield finding("sandbox", fault is None, fault or "bubblewrap works", "bubblewrap, able to make user namespaces",
-                  "sudo apt-get install bubblewrap; if it is there, allow unprivileged user namespaces"
-                  " (Ubuntu: sysctl kernel.apparmor_restrict_unprivileged_userns=0; in a container: run it with"
-                  " --security-opt seccomp=unconfined)", needed=role != "student")
+    yield finding(
+        "sandbox",
+        fault is None,
+        fault or "bubblewrap works",
+        "bubblewrap, able to make user namespaces",
+        "sudo apt-get install bubblewrap; if it is there, allow unprivileged user namespaces"
+        " (Ubuntu: sysctl kernel.apparmor_restrict_unprivileged_userns=0; in a container: run it with"
+        " --security-opt seccomp=unconfined)",
+        needed=role != "student",
+    )
 
 
 def check_disk(role: str) -> Iterator[Finding]:
     """Check the free disk space where the course works."""
     free_gib = shutil.disk_usage(Path.cwd()).free / 2**30
-    yield finding("disk", free_gib >= FREE_DISK_GIB, f"{free_gib:.1f} GiB free in {Path.cwd()}",
-                  f"{FREE_DISK_GIB} GiB free", "free some space, or move the course to a larger disk", needed=False)
+    yield finding(
+        "disk",
+        free_gib >= FREE_DISK_GIB,
+        f"{free_gib:.1f} GiB free in {Path.cwd()}",
+        f"{FREE_DISK_GIB} GiB free",
+        "free some space, or move the course to a larger disk",
+        needed=False,
+    )
 
 
 def check_memory(role: str) -> Iterator[Finding]:
@@ -142,9 +171,14 @@ def check_memory(role: str) -> Iterator[Finding]:
     import psutil
 
     available_gib = psutil.virtual_memory().available / 2**30
-    yield finding("memory", available_gib >= AVAILABLE_MEMORY_GIB, f"{available_gib:.1f} GiB available",
-                  f"{AVAILABLE_MEMORY_GIB} GiB available", "close other programs; chapters 01 to 03 need less",
-                  needed=False)
+    yield finding(
+        "memory",
+        available_gib >= AVAILABLE_MEMORY_GIB,
+        f"{available_gib:.1f} GiB available",
+        f"{AVAILABLE_MEMORY_GIB} GiB available",
+        "close other programs; chapters 01 to 03 need less",
+        needed=False,
+    )
 
 
 def check_model(role: str) -> Iterator[Finding]:
@@ -160,8 +194,14 @@ def check_model(role: str) -> Iterator[Finding]:
             open_checkpoint(folder)
         except MinisglError as error:
             fault = str(error)
-    yield finding("model", not fault, fault or str(folder), "the course's small model, fetched once",
-                  "python -m minisgl fetch (chapters work without it, but no real model talks)", needed=False)
+    yield finding(
+        "model",
+        not fault,
+        fault or str(folder),
+        "the course's small model, fetched once",
+        "python -m minisgl fetch (chapters work without it, but no real model talks)",
+        needed=False,
+    )
 
 
 def check_workspace(role: str) -> Iterator[Finding]:
@@ -171,14 +211,26 @@ def check_workspace(role: str) -> Iterator[Finding]:
     workspace = paths.workspace_root()
     nearest = next(folder for folder in (workspace, *workspace.parents) if folder.exists())
     good = nearest.is_dir() and os.access(nearest, os.W_OK | os.X_OK)
-    yield finding("workspace", good, f"{workspace} is writable" if good else f"{nearest} can't be written",
-                  "a workspace folder that you may write",
-                  "chown or chmod that folder, or set MINISGL_WORKSPACE to another", needed=role == "student")
+    yield finding(
+        "workspace",
+        good,
+        f"{workspace} is writable" if good else f"{nearest} can't be written",
+        "a workspace folder that you may write",
+        "chown or chmod that folder, or set MINISGL_WORKSPACE to another",
+        needed=role == "student",
+    )
 
 
 CHECKS: tuple[Callable[[str], Iterator[Finding]], ...] = (
-    check_python, check_packages, check_jupyter, check_workspace, check_model,
-    check_sandbox, check_chromium, check_disk, check_memory,
+    check_python,
+    check_packages,
+    check_jupyter,
+    check_workspace,
+    check_model,
+    check_sandbox,
+    check_chromium,
+    check_disk,
+    check_memory,
 )
 
 
@@ -190,8 +242,15 @@ def examine(role: str = "student") -> list[Finding]:
             findings += check(role)
         except Exception as error:
             name = check.__name__.removeprefix("check_")
-            findings.append(Finding(name, "advice", f"could not be examined: {type(error).__name__}: {error}",
-                                    "a check that runs", "mend the packages above first, then run doctor again"))
+            findings.append(
+                Finding(
+                    name,
+                    "advice",
+                    f"could not be examined: {type(error).__name__}: {error}",
+                    "a check that runs",
+                    "mend the packages above first, then run doctor again",
+                )
+            )
     return findings
 
 

@@ -40,7 +40,9 @@ def main(argv: list[str]) -> int:
             _parser().error(f"--chapter: {error}")
     problem = None if options.no_sandbox else sandbox.problem()
     if problem:
-        print(f"refused: {problem}. Student code would run with your rights; --no-sandbox accepts that.", file=sys.stderr)
+        print(
+            f"refused: {problem}. Student code would run with your rights; --no-sandbox accepts that.", file=sys.stderr
+        )
         return 2
     try:
         rows = grade(
@@ -71,10 +73,14 @@ def main(argv: list[str]) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m autograder grade", description=main.__doc__)
-    parser.add_argument("paths", nargs="+", type=Path, metavar="PATH", help="notebooks, zip files, module trees, or folders")
+    parser.add_argument(
+        "paths", nargs="+", type=Path, metavar="PATH", help="notebooks, zip files, module trees, or folders"
+    )
     parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="where report.json and grades.csv go")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="submissions graded at a time")
-    parser.add_argument("--scheduler", metavar="ADDRESS", help="a Dask scheduler, as tcp://host:8786, in the place of jobs")
+    parser.add_argument(
+        "--scheduler", metavar="ADDRESS", help="a Dask scheduler, as tcp://host:8786, in the place of jobs"
+    )
     parser.add_argument("--no-sandbox", action="store_true", help="run student code without bubblewrap")
     parser.add_argument("--chapter", help="grade this chapter only; otherwise those that a submission has parts of")
     parser.add_argument("--hidden", type=Path, metavar="DIR", help="folder of the hidden cases (default: instructor/)")
@@ -101,7 +107,9 @@ def grade(
     hidden_files = hidden.prepare(hidden_folder)
     rules = rules_digest(hidden_files, sandboxed)
     readable = [each for each in submissions if not each.refusal]
-    payloads = {_key(payload, rules): payload for payload in (payload_of(each, sandboxed, hidden_files) for each in readable)}
+    payloads = {
+        _key(payload, rules): payload for payload in (payload_of(each, sandboxed, hidden_files) for each in readable)
+    }
     done = dict(_read_progress(out / "progress.jsonl"))
     pending = {key: payload for key, payload in payloads.items() if key not in done}
     show_bar = show_bar and bool(pending)
@@ -131,7 +139,12 @@ def rules_digest(hidden_files: dict[str, str], sandboxed: bool) -> str:
 
 
 def _key(payload: dict[str, Any], rules: str) -> str:
-    parts = [payload["student"], payload["chapter"], sorted(payload["pieces"].items()), sorted(payload["problems"].items())]
+    parts = [
+        payload["student"],
+        payload["chapter"],
+        sorted(payload["pieces"].items()),
+        sorted(payload["problems"].items()),
+    ]
     return hashlib.sha256(json.dumps([rules, *parts]).encode()).hexdigest()[:24]
 
 

@@ -63,7 +63,9 @@ def _given_up(payload: dict[str, Any], fault: JudgeError) -> dict[str, Any]:
     parts = parts_of_chapter(payload["chapter"])
     _judge(payload).judge(reference_work(parts), parts[:1])
     print(f"{payload['student']}, {payload['chapter']}: the grader failed on it: {fault}", file=sys.stderr)
-    return refused_row(Submission(payload["student"], payload["chapter"], refusal="the grader failed on it; please look at it"))
+    return refused_row(
+        Submission(payload["student"], payload["chapter"], refusal="the grader failed on it; please look at it")
+    )
 
 
 def refused_row(submission: Submission) -> dict[str, Any]:

@@ -24,8 +24,9 @@ from autograder.results import PartResult, TestResult, summarize, without_points
 from autograder.sources import missing_names, syntax_error_of
 from autograder.subject import JUDGE
 from autograder.trees import Work, missing_prerequisites, state_of, tree_for
-from autograder.worker.client import Tree, Worker, WorkerError, clean
+from autograder.worker.client import Tree, Worker, WorkerError
 from autograder.worker.limits import Limits
+from autograder.worker.outcome import clean
 
 MAX_SLOW_TESTS = 2
 _ODD_ANSWER = (KeyError, TypeError, IndexError, AttributeError, ValueError, RuntimeError, ArithmeticError)
@@ -167,7 +168,9 @@ class _Run:
         report = yield
         if call.when == "call":
             self._read(item, call)
-            self.digests.setdefault(_part_id(item), {})[_short_id(item)] = list(self._subject.digests if self._subject else [])
+            self.digests.setdefault(_part_id(item), {})[_short_id(item)] = list(
+                self._subject.digests if self._subject else []
+            )
             self._subject = None
         elif call.excinfo is not None:
             self.faults.append(f"{item.nodeid} broke in its {call.when}: {call.excinfo.value!r}")
@@ -193,7 +196,7 @@ class _Run:
             self.faults.append(f"{item.nodeid} raised {error!r}")
 
     def _lost(self, error: CheckFailed) -> bool:
-        return error.status == "crashed" and "lost" in error.message or "no answer after" in error.message
+        return (error.status == "crashed" and "lost" in error.message) or "no answer after" in error.message
 
     def _note(self, item: pytest.Item, status: str, message: str, hint: str) -> None:
         function = getattr(item, "function", None)

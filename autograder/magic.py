@@ -83,7 +83,9 @@ def module(line: str, cell: str) -> None:
     refreshed = reload_tree(workspace, shell.user_ns)
     _offer_names(part, shell.user_ns)
     if refreshed:
-        print(f"minisgl was reloaded, and {', '.join(refreshed)} renewed here. Objects made before are of the old version.")
+        print(
+            f"minisgl was reloaded, and {', '.join(refreshed)} renewed here. Objects made before are of the old version."
+        )
     else:
         print("minisgl was reloaded. Objects made before are of the old version.")
 

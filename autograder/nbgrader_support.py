@@ -29,7 +29,6 @@ from autograder.trees import Work
 from autograder.worker import sandbox
 from autograder.workspace import Workspace, WorkspaceError
 
-
 _PREPARED: set[str] = set()
 
 
@@ -142,7 +141,11 @@ class GradeParts(NbGraderPreprocessor):
 
     def _outputs(self, result: PartResult | None, points: float) -> list[NotebookNode]:
         if result is None:
-            text, markup, earned = "this cell belongs to no part that is known", "<p>This cell belongs to no known part.</p>", 0.0
+            text, markup, earned = (
+                "this cell belongs to no part that is known",
+                "<p>This cell belongs to no known part.</p>",
+                0.0,
+            )
         else:
             text, markup = display.result_text(result), display.result_html(result)
             # the cell's own maximum counts, should an instructor have changed it

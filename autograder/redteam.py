@@ -34,7 +34,9 @@ SECRET_WIDTH = 7_340_032
 _SIZES = {"num_layers": 2, "num_qo_heads": 8, "num_kv_heads": 4, "hidden_size": SECRET_WIDTH, "intermediate_size": 64}
 HIDDEN = {
     "seed": "a seed of the red team's own\n",
-    "redteam.json": json.dumps({name: [{"sizes": {**_SIZES, "vocab_size": 100}}] for name in ("sizes", "head_dim", "kv_bytes")}),
+    "redteam.json": json.dumps(
+        {name: [{"sizes": {**_SIZES, "vocab_size": 100}}] for name in ("sizes", "head_dim", "kv_bytes")}
+    ),
 }
 CANARIES = ("minisgl-attack-canary", "minisgl-attack-cache", "conftest.py", "sitecustomize.py", "attack.pth")
 
@@ -106,7 +108,11 @@ def judge_attack(judge: object, attack: Attack) -> Verdict:
     """Judge one attack beside the honest witness, and compare with what must come of it."""
     witness = [WITNESS] if attack.part != WITNESS else []
     ids = [attack.accomplice, attack.part, *witness] if attack.accomplice else [attack.part, *witness]
-    pieces = {attack.accomplice: attack.text, attack.part: attack.text, **{name: reference.piece(name) for name in witness}}
+    pieces = {
+        attack.accomplice: attack.text,
+        attack.part: attack.text,
+        **{name: reference.piece(name) for name in witness},
+    }
     found = {result.id: result for result in judge.judge(Work(pieces), [BY_ID[name] for name in ids])}  # type: ignore[attr-defined]
     result = found[attack.part]
     points = {"none": "no points", "some": "not all points", "full": "all points"}[attack.points]
@@ -152,7 +158,9 @@ def _problems(attack: Attack, result: PartResult) -> list[str]:
 def traces() -> list[str]:
     """Return files on this machine that only an attack could have left."""
     places = [Path.home(), Path(tempfile.gettempdir()), Path("/dev/shm"), Path("/var/tmp"), Path("/"), Path.cwd()]
-    found = [place / name for place in places for name in CANARIES if not (place == Path.cwd() and name == "conftest.py")]
+    found = [
+        place / name for place in places for name in CANARIES if not (place == Path.cwd() and name == "conftest.py")
+    ]
     return sorted({str(path) for path in found if path.exists()})
 
 
@@ -162,7 +170,9 @@ def main(argv: list[str]) -> int:
     parser.add_argument("names", nargs="*", help="only attacks whose kind or name holds one of these words")
     parser.add_argument("--attacks", type=Path, metavar="DIR", help="another folder of attacks")
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the verdicts as JSON")
-    parser.add_argument("--no-sandbox", action="store_true", help="try what is left without bubblewrap (at your own risk)")
+    parser.add_argument(
+        "--no-sandbox", action="store_true", help="try what is left without bubblewrap (at your own risk)"
+    )
     options = parser.parse_args(argv)
     problem = None if options.no_sandbox else sandbox.problem()
     if problem:
@@ -180,7 +190,9 @@ def main(argv: list[str]) -> int:
     broken = sum(bool(verdict.problems) for verdict in verdicts)
     print(f"{len(verdicts) - broken} held, {broken} broken")
     if options.json:
-        options.json.write_text(json.dumps([asdict(verdict) for verdict in verdicts], indent=1) + "\n", encoding="utf-8")
+        options.json.write_text(
+            json.dumps([asdict(verdict) for verdict in verdicts], indent=1) + "\n", encoding="utf-8"
+        )
     return 1 if broken else 0
 
 

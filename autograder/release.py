@@ -141,7 +141,9 @@ def verify(kit: Path, open_modules: set[str]) -> None:
         if path.suffix == ".ipynb":
             text += "\n" + "\n".join("".join(cell["source"]) for cell in json.loads(text)["cells"])
         there = {line.strip() for line in text.splitlines()}
-        found += [f"{path.relative_to(kit)} holds a line of {lines[line]}: {line}" for line in sorted(there & lines.keys())]
+        found += [
+            f"{path.relative_to(kit)} holds a line of {lines[line]}: {line}" for line in sorted(there & lines.keys())
+        ]
         found += [f"{path.relative_to(kit)} holds the hidden seed" for secret in secrets if secret in text]
         if "BEGIN SOLUTION" in text and path.suffix == ".ipynb":
             found.append(f"{path.relative_to(kit)} holds a solution region")
@@ -163,8 +165,12 @@ def _zip(kit: Path, target: Path) -> None:
 def main(argv: list[str]) -> int:
     """Make the student kit. Exit codes: 0 made, 1 it would give something away, 2 wrong usage."""
     parser = argparse.ArgumentParser(prog="python -m autograder release", description=main.__doc__)
-    parser.add_argument("--out", type=Path, default=Path("dist"), metavar="DIR", help="where the kit goes (default: dist/)")
-    parser.add_argument("--catch-up", action="append", default=[], metavar="CHAPTER", help="let students use its solution")
+    parser.add_argument(
+        "--out", type=Path, default=Path("dist"), metavar="DIR", help="where the kit goes (default: dist/)"
+    )
+    parser.add_argument(
+        "--catch-up", action="append", default=[], metavar="CHAPTER", help="let students use its solution"
+    )
     options = parser.parse_args(argv)
     if not paths.has_reference():
         parser.error("this installation has no reference: a kit is made from the instructor's clone")

@@ -89,14 +89,18 @@ class PartResult:
         return cls(**{**values, "tests": tests})
 
 
-def summarize(part_id: str, max_points: float, tests: list[TestResult], *, trap: str = "", helped: bool = False) -> PartResult:
+def summarize(
+    part_id: str, max_points: float, tests: list[TestResult], *, trap: str = "", helped: bool = False
+) -> PartResult:
     """Weigh a part's tests."""
     total = sum(test.weight for test in tests)
     passed = sum(test.weight for test in tests if test.status == "passed")
     points = round(max_points * passed / total, 2) if total else 0.0
     bad = [test for test in tests if test.status != "passed"]
     if not tests:
-        return PartResult(part_id, 0.0, max_points, "refused", "this installation has no check of this part", helped=helped)
+        return PartResult(
+            part_id, 0.0, max_points, "refused", "this installation has no check of this part", helped=helped
+        )
     if not bad:
         message = "all checks passed" if any(test.hidden for test in tests) else "all public checks passed"
         return PartResult(part_id, max_points, max_points, "passed", message, tuple(tests), helped=helped)
@@ -125,7 +129,11 @@ def worth_nothing(tests: list[TestResult], digests: dict[str, list[str]]) -> str
     for name in sorted({test.id.partition("[")[0] for test in tests if test.hidden}):
         cases = [test for test in tests if test.id.partition("[")[0] == name]
         visible, hidden = ([test for test in cases if test.hidden is each] for each in (False, True))
-        if visible and all(test.status == "passed" for test in visible) and all(test.status != "passed" for test in hidden):
+        if (
+            visible
+            and all(test.status == "passed" for test in visible)
+            and all(test.status != "passed" for test in hidden)
+        ):
             return f"it answers the cases that are shown and none of the hidden ones ({cases[0].title})"
     return ""
 

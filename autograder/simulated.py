@@ -74,7 +74,9 @@ def notebook(name: str, choices: dict[str, Choice]) -> dict[str, Any]:
     for part_id, choice in choices.items():
         if choice.text:
             source = f"%%module {BY_ID[part_id].module} {BY_ID[part_id].name}\n# {name}\n{choice.text}"
-            cells.append({"cell_type": "code", "metadata": {}, "outputs": [], "execution_count": None, "source": source})
+            cells.append(
+                {"cell_type": "code", "metadata": {}, "outputs": [], "execution_count": None, "source": source}
+            )
     return {"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": cells}
 
 

@@ -49,21 +49,25 @@ def split_reference(module: str, text: str) -> tuple[str, dict[str, str]]:
     parts = parts_of_module(module)
     owner = {name: part.name for part in parts for name in part.names}
     lines = normalize(text).splitlines(keepends=True)
-    header_end, start, pieces, order = 0, 0, {}, []
+    header_end, start = 0, 0
+    pieces: dict[str, str] = {}
+    order: list[str] = []
     for node in ast.parse("".join(lines)).body:
         owners = {owner.get(name) for name in defined_names(node)} or {None}
         part = owners.pop()
         if part is None:
             if order:
-                raise ValueError(f"{module}, line {node.lineno}: this statement belongs to no part; name it in parts.py")
-            header_end = start = node.end_lineno
+                raise ValueError(
+                    f"{module}, line {node.lineno}: this statement belongs to no part; name it in parts.py"
+                )
+            header_end = start = node.end_lineno or start
             continue
         if part in order and order[-1] != part:
             raise ValueError(f"{module}: the pieces of part {part!r} must stand next to each other")
         if part not in order:
             order.append(part)
         pieces[part] = pieces.get(part, "") + "".join(lines[start : node.end_lineno])
-        start = node.end_lineno
+        start = node.end_lineno or start
     expected = [part.name for part in parts]
     if order != expected:
         raise ValueError(f"{module}: its parts are {order}, but parts.py expects {expected} in this order")
@@ -89,7 +93,7 @@ def split_student(text: str) -> tuple[str, dict[str, str]]:
     marks = list(_MARK.finditer(text))
     header = text[: marks[0].start()] if marks else text
     ends = [mark.start() for mark in marks[1:]] + [len(text)]
-    found = {mark["name"]: normalize(text[mark.end() : end]) for mark, end in zip(marks, ends)}
+    found = {mark["name"]: normalize(text[mark.end() : end]) for mark, end in zip(marks, ends, strict=False)}
     return normalize(header), {name: piece for name, piece in found.items() if piece}
 
 
@@ -135,7 +139,9 @@ def is_stub(text: str) -> bool:
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
     ]
     classes = [
-        [item for item in node.body if not _is_docstring(item)] for node in ast.walk(tree) if isinstance(node, ast.ClassDef)
+        [item for item in node.body if not _is_docstring(item)]
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ClassDef)
     ]
     # A class whose very body raises is a stub as a whole: it does so as soon as its module is imported.
     bodies += [body for body in classes if body and _raises_not_implemented(body[0])]

@@ -18,7 +18,7 @@ from pathlib import Path, PurePosixPath
 from autograder.lifting import MAX_PART_CHARS, lift_cells, lift_module, part_of_magic, read_cell
 from autograder.parts import BY_ID, CHAPTERS, GRADED_MODULES, is_whole_package, part_of_grade_id
 from autograder.trees import Work
-from autograder.worker.client import clean
+from autograder.worker.outcome import clean
 
 MAX_FILE_BYTES = 20 << 20
 MAX_ALL_BYTES = 60 << 20
@@ -100,8 +100,14 @@ def _expand(path: Path, student: str = "") -> Iterator[tuple[Path, str]]:
     if path.is_symlink() or not path.is_dir() or _is_submission(path):
         yield path, student or _student_of(path)
         return
-    children = sorted(child for child in path.iterdir() if child.name not in _SKIPPED and not child.name.startswith("."))
-    inner = [child for child in children if child.is_symlink() or child.is_dir() or child.suffix.lower() in (".zip", ".ipynb")]
+    children = sorted(
+        child for child in path.iterdir() if child.name not in _SKIPPED and not child.name.startswith(".")
+    )
+    inner = [
+        child
+        for child in children
+        if child.is_symlink() or child.is_dir() or child.suffix.lower() in (".zip", ".ipynb")
+    ]
     if not inner:
         yield path, student or _student_of(path)
     for child in inner:
@@ -114,7 +120,11 @@ def _is_submission(path: Path) -> bool:
     has_notebook = any(name.endswith(".ipynb") for name in names)
     stems = {name.removesuffix(".ipynb") for name in names if name.endswith(".ipynb")}
     many_students = has_notebook and not any(name in CHAPTERS for name in stems) and len(stems) > 1
-    return (has_notebook and not many_students) or bool(names & {"minisgl", "models"}) or path.name in ("minisgl", "models")
+    return (
+        (has_notebook and not many_students)
+        or bool(names & {"minisgl", "models"})
+        or path.name in ("minisgl", "models")
+    )
 
 
 def _student_of(path: Path) -> str:
@@ -261,7 +271,9 @@ def _cells(notebook: dict[str, object]) -> list[dict[str, object]]:
     cells = notebook.get("cells")
     if not isinstance(cells, list):
         sheets = notebook.get("worksheets")
-        cells = [cell for sheet in sheets if isinstance(sheet, dict) for cell in sheet.get("cells") or []] if sheets else []
+        cells = (
+            [cell for sheet in sheets if isinstance(sheet, dict) for cell in sheet.get("cells") or []] if sheets else []
+        )
     return [cell for cell in cells if isinstance(cell, dict)]
 
 

@@ -125,7 +125,9 @@ class Workspace:
         except FileNotFoundError:
             return ""
         except UnicodeDecodeError:
-            raise WorkspaceError(f"{path} isn't UTF-8 text; save it as UTF-8 in your editor, or run its cells again") from None
+            raise WorkspaceError(
+                f"{path} isn't UTF-8 text; save it as UTF-8 in your editor, or run its cells again"
+            ) from None
         except OSError as error:
             raise WorkspaceError(f"{path} can't be read ({error.strerror}); make it readable, or remove it") from None
 
@@ -221,6 +223,10 @@ def _provided_files() -> list[Path]:
     root = paths.reference_root()
     found = []
     for entry in paths.provided_entries():
-        inside = [path for path in (root / entry).rglob("*") if path.is_file()] if (root / entry).is_dir() else [root / entry]
+        inside = (
+            [path for path in (root / entry).rglob("*") if path.is_file()]
+            if (root / entry).is_dir()
+            else [root / entry]
+        )
         found += [path.relative_to(root) for path in inside if "__pycache__" not in path.parts]
     return sorted(found)

@@ -17,7 +17,9 @@ MAX_TEXT = 4000
 MEASURED_FILE_MIB = 1
 
 
-def run(request: dict[str, Any], tree: str, private: str, isolated: bool, answer_fd: int, output_fd: int, go_fd: int) -> None:
+def run(
+    request: dict[str, Any], tree: str, private: str, isolated: bool, answer_fd: int, output_fd: int, go_fd: int
+) -> None:
     """Answer one question from a clean fork and leave; never returns.
 
     Args:
@@ -77,7 +79,7 @@ def shut_in(tree: str, private: str, isolated: bool, output_fd: int, keep: tuple
     for source, target in ((null, 0), (output_fd, 1), (output_fd, 2)):
         os.dup2(source, target)
     kept = sorted(fd for fd in keep if fd > 2)
-    for low, high in zip([3, *[fd + 1 for fd in kept]], [*kept, 4096]):
+    for low, high in zip([3, *[fd + 1 for fd in kept]], [*kept, 4096], strict=True):
         os.closerange(low, high)
     if isolated:
         isolation.drop_capabilities()
@@ -115,7 +117,9 @@ def _described(error: BaseException, tree: str) -> dict[str, Any]:
     for item in traceback.extract_tb(error.__traceback__):
         if item.filename.startswith(tree):
             where = os.path.relpath(item.filename, os.path.join(tree, "minisgl"))
-            frames.append({"file": where, "line": item.lineno or 0, "function": item.name, "text": (item.line or "")[:200]})
+            frames.append(
+                {"file": where, "line": item.lineno or 0, "function": item.name, "text": (item.line or "")[:200]}
+            )
     if isinstance(error, SyntaxError) and str(error.filename).startswith(tree):
         where = os.path.relpath(str(error.filename), os.path.join(tree, "minisgl"))
         frames.append({"file": where, "line": error.lineno or 0, "function": "", "text": (error.text or "")[:200]})

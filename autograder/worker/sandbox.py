@@ -64,7 +64,14 @@ def _argv(program: str, scratch: Path | None) -> list[str]:
             words += ["--symlink", f"usr/{name}", f"/{name}"]
         elif os.path.isdir(f"/{name}"):
             words += ["--ro-bind", f"/{name}", f"/{name}"]
-    words += ["--ro-bind-try", "/etc/ld.so.cache", "/etc/ld.so.cache", "--ro-bind-try", "/etc/ld.so.conf", "/etc/ld.so.conf"]
+    words += [
+        "--ro-bind-try",
+        "/etc/ld.so.cache",
+        "/etc/ld.so.cache",
+        "--ro-bind-try",
+        "/etc/ld.so.conf",
+        "/etc/ld.so.conf",
+    ]
     for prefix in sorted({sys.prefix, sys.base_prefix, sys.exec_prefix}):
         if not prefix.startswith("/usr/") and prefix != "/usr":
             words += ["--ro-bind", prefix, prefix]

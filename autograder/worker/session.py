@@ -13,69 +13,17 @@ import socket
 import tempfile
 import time
 from contextlib import suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from autograder.worker import isolation, plain, probe
 from autograder.worker.limits import Limits, descendants, status_kib, usage
+from autograder.worker.pieces import Watched, build_tree, read_rest, read_some
 from autograder.worker.warm import Warm
 
 TICK_S = 0.02
 TMPFS = (Limits().file_mib, Limits().files)
 SHM = (64, 64)
-
-
-def build_tree(root: Path, provided: Path, files: dict[str, str]) -> None:
-    """Lay out ``root/minisgl``: the given files, and links to the provided ones.
-
-    Args:
-        root: an empty folder.
-        provided: folder with the provided files (its ``minisgl`` holds no graded module).
-        files: text of each graded module, by path below ``minisgl/``; a missing one stays missing.
-    """
-    package = root / "minisgl"
-    (package / "models").mkdir(parents=True)
-    for source in sorted((provided / "minisgl").iterdir()):
-        if source.name not in ("models", "__pycache__"):
-            (package / source.name).symlink_to(source)
-    for source in sorted((provided / "minisgl" / "models").iterdir()):
-        if source.name != "__pycache__":
-            (package / "models" / source.name).symlink_to(source)
-    for path, text in files.items():
-        (package / path).write_text(text, encoding="utf-8", newline="\n")
-
-
-@dataclass
-class Watched:
-    """What came out of one probe."""
-
-    received: bytearray = field(default_factory=bytearray)
-    output: bytearray = field(default_factory=bytearray)
-    stopped: str = ""
-    detail: str = ""
-    exit_status: int = 0
-    cpu_s: float = 0.0
-    peak_kib: int = 0
-    start_kib: int = 0
-    together_kib: int = 0
-    child_kib: int = 0
-
-
-def _read_some(fd: int, most: int) -> bytes | None:
-    """Read from a pipe that is ready: empty at its end, None when there was nothing after all."""
-    try:
-        return os.read(fd, most)
-    except BlockingIOError:
-        return None
-
-
-def _read_rest(fd: int, received: bytearray, most: int) -> None:
-    """Read what a pipe still holds, without waiting for whoever keeps its other end open."""
-    os.set_blocking(fd, False)
-    with suppress(BlockingIOError):
-        while len(received) <= most and (part := os.read(fd, 1 << 16)):
-            received += part
 
 
 class Session:
@@ -148,7 +96,7 @@ class Session:
                 self._watch(pid, answer_in, output_in, go_out, limits, bool(request.get("measure")), watched)
             if not (warm and watched.stopped == "answered" and self._is_tidy(pid)):
                 self._end(pid, watched, reap_first=not warm and watched.stopped == "ended")
-            _read_rest(output_in, watched.output, limits.output_kib << 10)
+            read_rest(output_in, watched.output, limits.output_kib << 10)
         finally:
             for fd in (answer_in, output_in, go_out):
                 os.close(fd)
@@ -198,11 +146,11 @@ class Session:
                     watched.stopped = "abandoned"
                 elif fd == warm_fd:  # the question's process has ended, or the warm one is lost
                     poller.unregister(fd)
-                    _read_rest(answer_in, watched.received, limits.answer_mib * 4 << 20)
+                    read_rest(answer_in, watched.received, limits.answer_mib * 4 << 20)
                     size = plain.frame_size(watched.received)
                     watched.stopped = "answered" if size and len(watched.received) >= size else "ended"
                 elif fd == answer_in:
-                    part = _read_some(fd, 1 << 20)
+                    part = read_some(fd, 1 << 20)
                     if mark_pending and part:
                         watched.start_kib = status_kib(self._outer_pid(pid), "VmRSS")["VmRSS"]
                         os.write(go_out, b"G")
@@ -210,7 +158,7 @@ class Session:
                     elif part == b"":
                         poller.unregister(fd)
                     watched.received += part or b""
-                elif (part := _read_some(fd, 1 << 16)) == b"":
+                elif (part := read_some(fd, 1 << 16)) == b"":
                     poller.unregister(fd)
                 else:
                     watched.output += part or b""
@@ -233,7 +181,7 @@ class Session:
             watched.stopped, watched.detail = "time_limit", f"no answer after {limits.wall_s:g} s"
         elif os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None:
             watched.stopped = "ended"
-            _read_rest(answer_in, watched.received, limits.answer_mib * 4 << 20)
+            read_rest(answer_in, watched.received, limits.answer_mib * 4 << 20)
         else:
             self._judge_usage(pid, limits, watched, own_kib)
 

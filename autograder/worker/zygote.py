@@ -27,7 +27,7 @@ def preload(provided: str) -> None:
     torch.set_num_threads(1)
     transformers.logging.set_verbosity_error()
     import autograder.probes
-    import autograder.worker.session  # noqa: F401
+    import autograder.worker.session
 
     for module in pkgutil.iter_modules(autograder.probes.__path__):
         importlib.import_module(f"autograder.probes.{module.name}")
@@ -47,7 +47,9 @@ def _preload_provided() -> None:
                 if added.startswith("minisgl"):
                     del sys.modules[added]
     for name in [name for name in sys.modules if name.split(".")[:2] == ["minisgl", "models"]]:
-        raise RuntimeError(f"a provided module imports the graded {name} when it is imported; it must do so on first use")
+        raise RuntimeError(
+            f"a provided module imports the graded {name} when it is imported; it must do so on first use"
+        )
 
 
 def main(control_fd: int, provided: str, scratch: str, isolated: bool) -> None:

@@ -12,7 +12,14 @@ from autograder.submissions import find
 
 CANARY = "canary-b7c41f"
 WIDTH = 52_341_976  # a number does for the cases that hold only numbers
-SIZES = {"num_layers": 2, "num_qo_heads": 4, "num_kv_heads": 2, "hidden_size": WIDTH, "intermediate_size": 8, "vocab_size": 9}
+SIZES = {
+    "num_layers": 2,
+    "num_qo_heads": 4,
+    "num_kv_heads": 2,
+    "hidden_size": WIDTH,
+    "intermediate_size": 8,
+    "vocab_size": 9,
+}
 PLANTED = {
     "sizes": [{"id": CANARY, "sizes": SIZES}],
     "head_dim": [{"id": CANARY, "sizes": SIZES, "note": CANARY}],

@@ -22,9 +22,23 @@ NUM = 8
 @pytest.fixture
 def cluster(tmp_path):
     """A scheduler and two worker processes."""
-    environment = {**os.environ, "PYTHONPATH": str(paths.HOME), "OMP_NUM_THREADS": "1", "DASK_DISTRIBUTED__WORKER__DAEMON": "False"}
+    environment = {
+        **os.environ,
+        "PYTHONPATH": str(paths.HOME),
+        "OMP_NUM_THREADS": "1",
+        "DASK_DISTRIBUTED__WORKER__DAEMON": "False",
+    }
     log = (tmp_path / "scheduler.log").open("w")
-    command = [sys.executable, "-m", "distributed.cli.dask_scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard"]
+    command = [
+        sys.executable,
+        "-m",
+        "distributed.cli.dask_scheduler",
+        "--host",
+        "127.0.0.1",
+        "--port",
+        "0",
+        "--no-dashboard",
+    ]
     processes = [subprocess.Popen(command, env=environment, stderr=log, stdout=log, cwd=tmp_path)]
     try:
         deadline = time.monotonic() + 60
@@ -49,7 +63,11 @@ def cluster(tmp_path):
 def test_a_cluster_gives_the_same_report_although_a_worker_is_killed(cluster, tmp_path):
     address, processes = cluster
     (tmp_path / "class").mkdir()
-    texts = [reference.piece("config.head_dim"), "def head_dim_of(h):\n    return 1\n", "def head_dim_of(h):\n    return 128\n"]
+    texts = [
+        reference.piece("config.head_dim"),
+        "def head_dim_of(h):\n    return 1\n",
+        "def head_dim_of(h):\n    return 128\n",
+    ]
     for number in range(NUM):
         book = notebook(f"%%module models/config.py head_dim\n# number {number}\n{texts[number % len(texts)]}")
         (tmp_path / "class" / f"student-{number}.ipynb").write_text(json.dumps(book))

@@ -36,7 +36,14 @@ def course(tmp_path_factory):
         (place / "class").mkdir(exist_ok=True)
         (place / "class" / f"{name}.ipynb").write_text(json.dumps(book))
     (place / "class" / "zoe.ipynb").write_text('{"cells": [')
-    sizes = {"num_layers": 1, "num_qo_heads": 7, "num_kv_heads": 7, "hidden_size": 84, "intermediate_size": 5, "vocab_size": CANARY}
+    sizes = {
+        "num_layers": 1,
+        "num_qo_heads": 7,
+        "num_kv_heads": 7,
+        "hidden_size": 84,
+        "intermediate_size": 5,
+        "vocab_size": CANARY,
+    }
     (place / "instructor").mkdir()
     (place / "instructor" / "more.json").write_text(json.dumps({"head_dim": [{"sizes": sizes}]}))
     return place

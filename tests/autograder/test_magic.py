@@ -10,9 +10,11 @@ import nbformat
 import pytest
 from nbclient import NotebookClient
 
+WRONG = "return hf_config.hidden_size // hf_config.num_attention_heads"
+PIDS = "['pgrep', '-P', str(os.getpid())], capture_output=True, text=True"
 CELLS = {
     "load": "%load_ext autograder\nfrom autograder import check, hint, status, use_reference",
-    "wrong": "%%module models/config.py head_dim\ndef head_dim_of(hf_config):\n    return hf_config.hidden_size // hf_config.num_attention_heads",
+    "wrong": "%%module models/config.py head_dim\ndef head_dim_of(hf_config):\n    {wrong}",
     "check_wrong": 'check("config.head_dim")',
     "use": "import minisgl\nkept = head_dim_of\nprint(minisgl.__file__)",
     "syntax": "%%module models/config.py head_dim\ndef head_dim_of(hf_config)\n    return 1",
@@ -29,7 +31,7 @@ CELLS = {
     "hint": 'hint("config.head_dim")\nhint("config.head_dim", 2)\nhint("nope")',
     "nothing": 'check("nope")',
     "quick": 'import time\nstart = time.monotonic()\nvalue = check("config.moe")\nprint(value, time.monotonic() - start)',
-    "pids": "import subprocess, os\nprint(os.getpid(), subprocess.run(['pgrep', '-P', str(os.getpid())], capture_output=True, text=True).stdout)",
+    "pids": f"import subprocess, os\nprint(subprocess.run({PIDS}).stdout)",
 }
 
 
@@ -39,7 +41,10 @@ def session(tmp_path_factory):
 
     place = tmp_path_factory.mktemp("session")
     right = reference.piece("config.head_dim")
-    cells = [nbformat.v4.new_code_cell(source.replace("{right}", right)) for source in CELLS.values()]
+    cells = [
+        nbformat.v4.new_code_cell(source.replace("{right}", right).replace("{wrong}", WRONG))
+        for source in CELLS.values()
+    ]
     book = nbformat.v4.new_notebook(cells=cells)
     environment = {**os.environ, "MINISGL_WORKSPACE": str(place / "workspace"), "PYTHONPATH": str(paths.HOME)}
     environment |= {"IPYTHONDIR": str(place / "ipython"), "PYTHONWARNINGS": "ignore"}

@@ -36,7 +36,9 @@ def program(name):
 @pytest.fixture
 def server(tmp_path):
     """A PostgreSQL server on a socket below a folder of its own; it refuses to run as root."""
-    home = Path(subprocess.run(["mktemp", "-d", "/tmp/pg-XXXXXX"], capture_output=True, text=True, check=True).stdout.strip())
+    home = Path(
+        subprocess.run(["mktemp", "-d", "/tmp/pg-XXXXXX"], capture_output=True, text=True, check=True).stdout.strip()
+    )
     as_user = {}
     if os.getuid() == 0:
         account = pwd.getpwnam("nobody")
@@ -75,7 +77,9 @@ def test_two_graders_write_into_one_shared_gradebook_at_once(server, monkeypatch
             gradebook.add_grade_cell(grade_id(part), CHAPTER, CHAPTER, max_score=part.points, cell_type="code")
     environment = {**os.environ, "PYTHONPATH": str(paths.HOME), "PYTHONWARNINGS": "ignore"}
     graders = [
-        subprocess.Popen([sys.executable, "-c", GRADER, CHAPTER, server, str(first)], env=environment, stderr=subprocess.PIPE)
+        subprocess.Popen(
+            [sys.executable, "-c", GRADER, CHAPTER, server, str(first)], env=environment, stderr=subprocess.PIPE
+        )
         for first in (1, 4)  # they meet at three students
     ]
     for grader in graders:

@@ -17,7 +17,12 @@ def kit(tmp_path_factory):
 
 
 def run(kit, *words, workspace):
-    environment = {"PATH": "/usr/bin:/bin", "HOME": str(kit), "MINISGL_WORKSPACE": str(workspace), "OMP_NUM_THREADS": "1"}
+    environment = {
+        "PATH": "/usr/bin:/bin",
+        "HOME": str(kit),
+        "MINISGL_WORKSPACE": str(workspace),
+        "OMP_NUM_THREADS": "1",
+    }
     command = [sys.executable, "-m", "autograder", *words]
     return subprocess.run(command, cwd=kit, env=environment, capture_output=True, text=True, timeout=400)
 

@@ -38,12 +38,14 @@ def test_a_bare_file_is_lifted_by_its_names(module):
 
 def test_a_statement_of_no_part_is_reported():
     text = (paths.reference_root() / "models/config.py").read_text() + "\n\ndef stray():\n    pass\n"
-    with pytest.raises(ValueError, match="belongs to no part; name it in parts.py"):
+    with pytest.raises(ValueError, match=r"belongs to no part; name it in parts\.py"):
         split_reference("models/config.py", text)
 
 
 def test_missing_parts_are_left_out_and_order_is_the_references():
-    text = assemble("models/config.py", "import os\n", {"kv_bytes": "def kv():\n    pass\n", "head_dim": "def hd():\n    pass\n"})
+    text = assemble(
+        "models/config.py", "import os\n", {"kv_bytes": "def kv():\n    pass\n", "head_dim": "def hd():\n    pass\n"}
+    )
     assert text.index("part: head_dim") < text.index("part: kv_bytes")
     assert ast.parse(text)
 
@@ -55,7 +57,10 @@ def test_missing_parts_are_left_out_and_order_is_the_references():
         ('def f():\n    """Say."""\n    # YOUR CODE HERE\n    raise NotImplementedError\n', True),
         ("class C:\n    def f(self):\n        raise NotImplementedError()\n", True),
         ("def f():\n    return 1\n", False),
-        ("class C:\n    x = 1\n    def f(self):\n        return 1\n    def g(self):\n        raise NotImplementedError()\n", False),
+        (
+            "class C:\n    x = 1\n    def f(self):\n        return 1\n    def g(self):\n        raise NotImplementedError()\n",
+            False,
+        ),
         ("def f(:\n", False),
     ],
 )
@@ -71,14 +76,20 @@ def test_odd_text_becomes_plain_text():
 
 
 def test_a_cell_is_read_with_blank_lines_and_comments_before_its_magic():
-    assert read_cell("\ufeff\r\n# mine\r\n%%module models/config.py rope\r\nx = 1") == ("models/config.py", "rope", "x = 1")
+    assert read_cell("\ufeff\r\n# mine\r\n%%module models/config.py rope\r\nx = 1") == (
+        "models/config.py",
+        "rope",
+        "x = 1",
+    )
     assert read_cell("x = 1\n%%module models/config.py rope\n") is None
 
 
 def test_the_last_written_cell_of_a_part_counts_and_unknown_parts_are_ignored():
     cell = "%%module models/config.py head_dim\n"
     stub = cell + "def head_dim_of(h):\n    raise NotImplementedError()\n"
-    found = lift_cells([cell + "a = 1", cell + "b = 2", stub, cell, "%%module models/config.py nope\nx", "%%module x y\nz"])
+    found = lift_cells(
+        [cell + "a = 1", cell + "b = 2", stub, cell, "%%module models/config.py nope\nx", "%%module x y\nz"]
+    )
     assert found == {"config.head_dim": "b = 2\n"}
 
 

@@ -39,7 +39,9 @@ def test_students_are_found_in_every_layout(tmp_path):
     found = find([tmp_path / "submitted", tmp_path / "flat"])
     assert names(found) == [(name, "01_config", False) for name in ("ann", "ben", "cem", "dia", "eve", "fay")]
     assert all(list(each.work.pieces) == ["config.head_dim"] for each in found)
-    assert names(find([tmp_path / "submitted" / "ann" / "01_config" / "01_config.ipynb"])) == [("ann", "01_config", False)]
+    assert names(find([tmp_path / "submitted" / "ann" / "01_config" / "01_config.ipynb"])) == [
+        ("ann", "01_config", False)
+    ]
 
 
 def test_a_submission_with_two_chapters_is_two_rows(tmp_path):
@@ -51,7 +53,11 @@ def test_a_submission_with_two_chapters_is_two_rows(tmp_path):
 
 
 def test_the_untouched_release_is_a_submission_of_its_chapter(tmp_path):
-    graded = {"cell_type": "code", "source": "check('config.moe')", "metadata": {"nbgrader": {"grade_id": "check-config-moe"}}}
+    graded = {
+        "cell_type": "code",
+        "source": "check('config.moe')",
+        "metadata": {"nbgrader": {"grade_id": "check-config-moe"}},
+    }
     write(tmp_path / "ann.ipynb", {"cells": [graded], "metadata": {}, "nbformat": 4})
     (found,) = find([tmp_path / "ann.ipynb"])
     assert (found.chapter, found.refusal, found.work.pieces) == ("01_config", "", {})

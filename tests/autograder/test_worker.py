@@ -8,9 +8,11 @@ import subprocess
 import time
 
 import pytest
+
 from autograder.figures import QWEN3_0_6B
-from autograder.worker.client import Worker, WorkerError, clean
+from autograder.worker.client import Worker, WorkerError
 from autograder.worker.limits import Limits
+from autograder.worker.outcome import clean
 from tests.autograder.helpers import head_dim
 
 IMPORTS = ("minisgl.models.config",)
@@ -96,7 +98,8 @@ def test_a_fork_bomb_is_stopped(worker):
 
 
 def test_a_thread_bomb_is_stopped(worker):
-    body = "import threading, time\nfor _ in range(500): threading.Thread(target=time.sleep, args=(60,), daemon=True).start()\ntime.sleep(3)"
+    start = "threading.Thread(target=time.sleep, args=(60,), daemon=True).start()"
+    body = f"import threading, time\nfor _ in range(500): {start}\ntime.sleep(3)"
     found = ask(worker, head_dim(body), SHORT)
     if found.status == "error":  # the limit on memory came first: each thread wants a stack
         assert "can't start new thread" in found.message

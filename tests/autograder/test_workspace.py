@@ -65,7 +65,7 @@ def test_a_missing_workspace_is_made_again_and_a_broken_state_file_is_survived(w
 
 def test_a_workspace_that_cannot_be_written_says_what_to_do(tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(WorkspaceError, match="can't be written .* set MINISGL_WORKSPACE"):
+    with pytest.raises(WorkspaceError, match=r"can't be written .* set MINISGL_WORKSPACE"):
         Workspace(tmp_path / "file" / "workspace").ensure()
 
 
@@ -134,7 +134,9 @@ def test_two_processes_lose_no_part(workspace):
         "for n in range(15): w.write_part(BY_ID[sys.argv[2]], f'{sys.argv[3]} = {n}')\n"
     )
     jobs = [("config.head_dim", "head_dim_of"), ("config.sizes", "sizes_of"), ("config.moe", "moe_fields_of")]
-    running = [subprocess.Popen([sys.executable, "-c", script, str(workspace.root), *job], cwd=paths.HOME) for job in jobs]
+    running = [
+        subprocess.Popen([sys.executable, "-c", script, str(workspace.root), *job], cwd=paths.HOME) for job in jobs
+    ]
     assert [process.wait(60) for process in running] == [0, 0, 0]
     assert workspace.read().pieces == {part: f"{name} = 14\n" for part, name in jobs}
 

@@ -55,7 +55,9 @@ class Broken:
 
 
 @pytest.mark.parametrize("ok", [True, False])
-def test_a_submission_that_breaks_the_grader_is_refused_and_a_broken_installation_is_not_blamed_on_it(monkeypatch, capsys, ok):
+def test_a_submission_that_breaks_the_grader_is_refused_and_a_broken_installation_is_not_blamed_on_it(
+    monkeypatch, capsys, ok
+):
     monkeypatch.setattr(grading, "_judge", lambda payload: Broken(ok))
     payload = {"student": "eve", "chapter": "01_config", "pieces": {"config.sizes": "hostile"}, "problems": {}}
     if not ok:
@@ -64,7 +66,9 @@ def test_a_submission_that_breaks_the_grader_is_refused_and_a_broken_installatio
         return
     row = grading.grade_one(payload)
     assert (row["status"], row["points"], row["max_points"]) == (
-        "refused", 0.0, sum(part.points for part in parts_of_chapter("01_config")),
+        "refused",
+        0.0,
+        sum(part.points for part in parts_of_chapter("01_config")),
     )
     assert "canary" not in str(row) and "canary" in capsys.readouterr().err
 
