@@ -1,6 +1,6 @@
-"""Draw README's picture: the memory race on a checkpoint of Qwen3-0.6B's shape (1.5 GB), run on this machine.
+"""Draw README's picture: the memory race on a small mixture-of-experts checkpoint (0.4 GB), run on this machine.
 
-Usage: ``python scripts/race_picture.py`` writes docs/memory_race.png; it takes about a minute and 4 GB of memory.
+Usage: ``python scripts/race_picture.py`` writes docs/memory_race.png; it takes seconds and 2 GB of memory.
 """
 
 import sys
@@ -17,7 +17,7 @@ def main() -> int:
     from minisgl import viz
     from minisgl.viz.race_plan import EVERYTHING, MERGE, OURS
 
-    with viz.RaceModel(viz.RaceSettings("Qwen3-0.6B, 1.5 GB", num_files=4), reference_tree=ROOT) as race:
+    with viz.RaceModel(viz.RaceSettings("Qwen3-MoE with 2 layers, 0.4 GB", num_files=4), reference_tree=ROOT) as race:
         race.start(strategies=(EVERYTHING, MERGE, OURS))
         race.wait()
         race.static().savefig(PICTURE, dpi=144)

@@ -2,8 +2,8 @@
 
 The chapters are the students' notebooks with the stored outputs of the executed, solved ones beside their cells; the parts that
 students write stay empty. ``--solutions`` adds the solved chapters, for instructors only. The finished pages are then checked:
-links inside the site lead to a page and to a place on it, nothing is loaded from elsewhere, and no line of a solution is on a page
-that students read. Nothing is fetched, and nothing is run.
+links inside the site lead to a page and to a place on it, nothing is loaded from elsewhere, and no line of a solution is on a
+page that students read. Nothing is fetched, and nothing is run.
 
 Usage: ``python scripts/site.py [--out DIR] [--solutions]``
 """

@@ -7,6 +7,9 @@ from tests.project.tree import ROOT, tracked_files
 
 MAKE = re.compile(r"\bmake ([a-z][a-z0-9-]*)")
 MODULE = re.compile(r"python -m (minisgl|autograder)\b((?: +[^\s`|&;)#]+)*)")
+SCRIPT = re.compile(r"\bpython (scripts/\w+\.py)")
+NBGRADER = re.compile(r"\bnbgrader ([a-z][a-z_]*(?: assignment add)?)((?: +[^\s`|#]+)*)")
+DASK = re.compile(r"\bdask (scheduler|worker)((?: +[^\s`|#]+)*)")
 LINK = re.compile(r"(?<!!)\[[^\]]+\]\(([^)\s]+)\)")
 
 
@@ -41,6 +44,25 @@ def module_commands_named(text: str) -> set[tuple[str, ...]]:
         options = sorted({word.split("=")[0].strip("[]") for word in words if word.startswith(("--", "[--"))})
         commands.add((module, *subcommand, *options))
     return commands
+
+
+def scripts_named(text: str) -> set[str]:
+    """The repository's scripts that a document calls."""
+    return set(SCRIPT.findall(code_of(text)))
+
+
+def tool_commands_named(text: str, pattern: re.Pattern[str]) -> set[tuple[str, ...]]:
+    """The commands of one tool: subcommand, then the options used, sorted."""
+    found = set()
+    for subcommand, rest in pattern.findall(code_of(text)):
+        options = {word.split("=")[0] for word in rest.split() if word.startswith("--")}
+        found.add((subcommand, *sorted(options)))
+    return found
+
+
+def python_blocks(text: str) -> list[str]:
+    """The Python blocks of a document."""
+    return re.findall(r"^```python\n(.*?)^```", text, flags=re.MULTILINE | re.DOTALL)
 
 
 def links_named(text: str) -> set[str]:

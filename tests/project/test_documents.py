@@ -8,11 +8,16 @@ import sys
 import pytest
 
 from tests.project.documents import (
+    DASK,
+    NBGRADER,
     documents,
     folder_map,
     links_named,
     make_targets_named,
     module_commands_named,
+    python_blocks,
+    scripts_named,
+    tool_commands_named,
 )
 from tests.project.tree import ROOT, name_of, tracked_files
 
@@ -75,3 +80,56 @@ def test_the_requirements_are_those_that_doctor_examines():
 def test_readme_s_first_commands_are_the_two_promised():
     block = re.search(r"```bash\n(.*?)```", README, flags=re.DOTALL)[1]
     assert [line.split("#")[0].strip() for line in block.splitlines()] == ["make setup", "make lab"]
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_every_script_named_exists(name: str):
+    assert not [script for script in scripts_named(TEXTS[name]) if not (ROOT / script).is_file()]
+
+
+NBGRADER_COMMANDS = sorted(set().union(*(tool_commands_named(text, NBGRADER) for text in TEXTS.values())))
+
+
+def test_nbgrader_commands_are_found_in_the_guide():
+    assert {"autograde", "zip_collect", "generate_feedback", "export"} <= {command[0] for command in NBGRADER_COMMANDS}
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("command", NBGRADER_COMMANDS, ids=" ".join)
+def test_every_nbgrader_command_exists_with_its_options(command: tuple[str, ...]):
+    from nbgrader.apps.dbapp import DbAssignmentAddApp
+    from nbgrader.apps.nbgraderapp import NbGraderApp
+
+    subcommand, *options = command
+    if subcommand == "db assignment add":
+        app = DbAssignmentAddApp()
+    else:
+        assert subcommand in NbGraderApp.subcommands
+        app = NbGraderApp.subcommands[subcommand][0]()
+    known = {f"--{name}" for name in (*app.flags, *app.aliases)}
+    if subcommand == "zip_collect":
+        from nbgrader.plugins import FileNameCollectorPlugin as Plugin
+
+        known |= {f"--{Plugin.__name__}.{trait}" for trait in Plugin.class_trait_names(config=True)}
+    assert set(options) <= known
+
+
+@pytest.mark.parametrize("command", sorted(tool_commands_named(TEXTS["docs/instructor.md"], DASK)), ids=" ".join)
+def test_every_dask_command_exists_with_its_options(command: tuple[str, ...]):
+    words = [sys.executable, "-m", f"distributed.cli.dask_{command[0]}", "--help"]
+    done = subprocess.run(words, capture_output=True, text=True, check=True)
+    assert set(command[1:]) <= set(re.findall(r"--[a-z][a-z-]*", done.stdout))
+
+
+def test_the_developer_s_guide_s_python_runs():
+    program = "\n".join(python_blocks(TEXTS["docs/developer.md"]))
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "load_weight(" in program and "Engine(" in program
+
+
+def test_readme_s_picture_has_words_for_those_who_do_not_see_it():
+    (words, file) = re.search(r"!\[([^\]]+)\]\((docs/[^)]+)\)", README).groups()
+    assert len(words) > 60
+    assert (ROOT / file).is_file()

@@ -1,0 +1,78 @@
+"""`make site` builds pages that lead nowhere dead, load nothing from elsewhere and give no solution away."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from autograder import reference
+from scripts import site
+
+CHAPTERS = [path.stem for path in site.notebooks(site.ROOT / "notebooks")]
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The built pages."""
+    out = tmp_path_factory.mktemp("site") / "pages"
+    assert site.main(["--out", str(out)]) == 0
+    return out
+
+
+pytestmark = [pytest.mark.timeout(600), pytest.mark.filterwarnings("default")]
+
+
+def test_every_chapter_and_guide_has_a_page(pages: Path):
+    expected = {f"chapters/{name}.html" for name in CHAPTERS} | {f"{name}.html" for name in (*site.GUIDES, "index")}
+    assert not [name for name in expected if not (pages / name).is_file()]
+
+
+def test_chapters_are_executed_and_their_answers_fold(pages: Path):
+    text = (pages / "chapters/01_config.html").read_text()
+    assert "config.head_dim: passed" in text
+    assert "<summary>1. Qwen3-0.6B has hidden_size 1024" in text
+    assert "<math" in text and "mathjax" not in text.lower()
+
+
+def test_a_planted_dead_link_is_found(pages: Path, tmp_path: Path):
+    shutil.copytree(pages, tmp_path / "site")
+    (tmp_path / "site/new.html").write_text('<a href="gone.html">x</a><a href="index.html#nowhere">y</a><a href="api.html">z</a>')
+    found = site.dead_links(tmp_path / "site")
+    assert found == ["new.html: gone.html", "new.html: index.html#nowhere (no such place on the page)"]
+
+
+def test_a_planted_solution_is_found(tmp_path: Path):
+    code = reference.piece("config.head_dim").replace("&", "&amp;").replace("<", "&lt;")
+    (tmp_path / "page.html").write_text(f"<pre>{code}</pre>")
+    line = "head_dim = hf_config.hidden_size // hf_config.num_attention_heads"
+    assert any(line in found for found in site.solutions_on(tmp_path))
+
+
+def test_a_planted_load_from_elsewhere_is_found(tmp_path: Path):
+    (tmp_path / "page.html").write_text('<script src="https://example.invalid/x.js"></script><a href="https://example.invalid">x</a>')
+    assert len(site.outside_loads(tmp_path)) == 1
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("width", [1280, 375])
+def test_pages_fit_the_screen_and_answers_open(pages: Path, width: int):
+    from playwright.sync_api import sync_playwright
+
+    chromium = next((path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))), None)
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        page = browser.new_page(viewport={"width": width, "height": 900})
+        failed: list[str] = []
+        page.on("requestfailed", lambda request: failed.append(request.url))
+        page.on("pageerror", lambda error: failed.append(str(error)))
+        for name in ("index", "instructor", "api", *(f"chapters/{chapter}" for chapter in CHAPTERS)):
+            page.goto((pages / f"{name}.html").as_uri())
+            assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth"), name
+        page.goto((pages / "chapters/01_config.html").as_uri())
+        answer = page.locator("article details").first
+        assert not answer.locator("p").first.is_visible()
+        answer.locator("summary").click()
+        assert answer.locator("p").first.is_visible()
+        assert page.locator("math").first.bounding_box()["width"] > 0
+        assert not failed
+        browser.close()
