@@ -271,9 +271,8 @@ def _cells(notebook: dict[str, object]) -> list[dict[str, object]]:
     cells = notebook.get("cells")
     if not isinstance(cells, list):
         sheets = notebook.get("worksheets")
-        cells = (
-            [cell for sheet in sheets if isinstance(sheet, dict) for cell in sheet.get("cells") or []] if sheets else []
-        )
+        inside = [sheet.get("cells") for sheet in sheets if isinstance(sheet, dict)] if isinstance(sheets, list) else []
+        cells = [cell for part in inside if isinstance(part, list) for cell in part]
     return [cell for cell in cells if isinstance(cell, dict)]
 
 

@@ -78,7 +78,8 @@ def _checked_error(error: Any) -> dict[str, Any]:
     if type(error) is not dict:
         raise plain.NotPlain("the answer has no known kind")
     frames = []
-    for item in error.get("frames") if type(error.get("frames")) is list else ():
+    sent = error.get("frames")
+    for item in sent if type(sent) is list else []:
         if type(item) is dict and type(item.get("line")) is int:
             words = {name: clean(str(item.get(name, "")), 200) for name in ("file", "function", "text")}
             frames.append({**words, "line": item["line"]})
