@@ -2,9 +2,8 @@
 
 import pytest
 
-from autograder import parts, reference
+from autograder import parts, reference, status_panel
 from autograder.progress import Row
-from autograder import status_panel
 from autograder.progress_panel import by_chapter
 from autograder.workspace import Workspace
 
