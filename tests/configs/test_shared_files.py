@@ -55,9 +55,10 @@ def test_a_real_config_is_read_as_transformers_reads_it_or_refused_by_name(tmp_p
         with pytest.raises(ConfigError, match=refusal):
             ours_of(folder)
         return
-    ours, theirs = ours_of(folder), theirs_of(folder)
-    assert sizes_of_ours(ours) == sizes_of_theirs(theirs)
-    assert shapes_of_ours(ours) == shapes_of_theirs(theirs)
+    assert sizes_of_ours(ours_of(folder)) == sizes_of_theirs(theirs_of(folder))
+    if config.get("num_experts"):  # transformers 4 builds a module an expert: minutes for all layers, which are alike
+        saved(tmp_path, {**config, "num_hidden_layers": min(4, config["num_hidden_layers"])})
+    assert shapes_of_ours(ours_of(folder)) == shapes_of_theirs(theirs_of(folder))
 
 
 @pytest.mark.parametrize("file", files("configs/other_architectures"))
