@@ -186,7 +186,7 @@ def peak_mib(subject, config, hint):
     peaks = []
     for each in (small("qwen3_moe"), config):
         folder = checkpoint_of(subject, each, data="sparse", files=4, layout="torn")
-        outcome = subject.outcome("weight.drained", {"folder": str(folder)}, measure=True)
+        outcome = subject.outcome("loading.drained", {"folder": str(folder)}, measure=True)
         if outcome.status != "answered":
             wrong(f"the loader didn't come to its end: {outcome.message}", hint=hint)
         expect_true(outcome.peak_kib > 0, "the process was gone before its memory could be read", hint=hint)
@@ -218,7 +218,7 @@ def test_a_rank_reads_only_its_share_of_the_files(subject):
     """On four ranks each reads about a quarter of the bytes."""
     config = small("llama", hidden_size=128, intermediate_size=1024, num_key_value_heads=4, vocab_size=2048)
     folder = checkpoint_of(subject, config, data="random")
-    share = subject.ask("weight.share_read", {"folder": str(folder), "tp_rank": 2, "tp_size": 4})
+    share = subject.ask("loading.share_read", {"folder": str(folder), "tp_rank": 2, "tp_size": 4})
     hint = "hand slices to the reader: what is read and then thrown away costs as much as what is kept"
     expect_true(share is None or share <= 0.4, f"rank 2 of 4 read {share} of the files' bytes", hint=hint)
 
@@ -227,7 +227,7 @@ def test_a_rank_reads_only_its_share_of_the_files(subject):
 def test_stopping_early_leaves_nothing_open(subject):
     """Closed after three tensors, the generator leaves no file and no thread."""
     folder = checkpoint_of(subject, QWEN3, files=3)
-    found = subject.ask("weight.left_open", {"folder": str(folder), "take": 3})
+    found = subject.ask("loading.left_open", {"folder": str(folder), "take": 3})
     hint = "hold the reader in a with statement: leaving the generator then closes it"
     expect(found, {"files": 0, "threads": 0}, what="what is left open", hint=hint)
 
@@ -242,7 +242,7 @@ def test_only_the_primary_rank_shows_a_bar(subject, tp_rank, tp_size, progress, 
     """A bar in bytes on rank 0, unless it is switched off, and none on the other ranks."""
     folder = checkpoint_of(subject, QWEN3)
     args = {"folder": str(folder), "tp_rank": tp_rank, "tp_size": tp_size, "progress": progress}
-    found = subject.ask("weight.bar", args)
+    found = subject.ask("loading.bar", args)
     hint = "tqdm's disable is true unless progress is wanted and this is the primary rank"
     expect(found["shown"], shown, what=f"is a bar shown by rank {tp_rank}", hint=hint)
     hint = "tell tqdm the total in bytes, unit='B' with unit_scale, and update it by each tensor's bytes"
