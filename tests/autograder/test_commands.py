@@ -1,0 +1,79 @@
+"""The students' commands: what they print, and exit codes that mean what they say."""
+
+import json
+
+import pytest
+
+from autograder import commands, reference
+from autograder.__main__ import main
+from autograder.parts import parts_of_chapter
+from autograder.workspace import Workspace
+
+
+@pytest.fixture
+def workspace(tmp_path, monkeypatch):
+    monkeypatch.setenv("MINISGL_WORKSPACE", str(tmp_path / "workspace"))
+    return Workspace()
+
+
+def test_an_untouched_workspace_has_nothing_written_and_ends_with_one(workspace, capsys):
+    assert main(["check", "01"]) == 1
+    shown = capsys.readouterr().out
+    written = [part for part in parts_of_chapter("01_config") if not part.together]
+    assert shown.count("not written yet") == len(written)
+    assert "0 of 28 points" in shown.splitlines()[-1]
+
+
+def test_a_right_part_ends_with_zero_and_a_wrong_one_with_one_and_a_reason(workspace, tmp_path, capsys):
+    workspace.ensure()
+    part = next(part for part in parts_of_chapter("01_config") if part.id == "config.head_dim")
+    workspace.write_part(part, reference.piece(part.id))
+    assert main(["check", "config.head_dim", "--json", str(tmp_path / "out.json")]) == 0
+    (chapter,) = json.loads((tmp_path / "out.json").read_text())["chapters"]
+    assert (chapter["chapter"], chapter["points"], chapter["parts"][0]["status"]) == ("01_config", 2, "passed")
+    workspace.write_part(part, "def head_dim_of(hf_config):\n    return 64\n")
+    assert main(["check", "config.head_dim"]) == 1
+    shown = capsys.readouterr().out
+    assert "expected: 128" in shown and "hint:" in shown
+    assert main(["status"]) == 0
+    shown = capsys.readouterr().out
+    assert "config.head_dim" in shown and "next: write config.architecture" in shown
+
+
+@pytest.mark.parametrize(
+    "words", [["check", "nope"], ["check", "--nope"], ["hint", "nope"], ["check", "00_orientation"]]
+)
+def test_wrong_usage_ends_with_two(workspace, words, capsys):
+    with pytest.raises(SystemExit) as stop:
+        main(words)
+    assert stop.value.code == 2
+    assert "usage: python -m autograder" in capsys.readouterr().err
+
+
+def test_an_unknown_command_ends_with_two_and_lists_the_known(capsys):
+    assert main(["nope"]) == 2 and main([]) == 2
+    assert "there is no command 'nope'" in capsys.readouterr().err
+    assert main(["--help"]) == 0
+    assert "check a chapter, a module or a part" in capsys.readouterr().out
+
+
+def test_a_grader_that_fails_itself_ends_with_three(workspace, monkeypatch, capsys):
+    def broken(*_):
+        raise RuntimeError("no worker today")
+
+    monkeypatch.setattr(commands, "judge_workspace", broken)
+    assert main(["check", "config.head_dim"]) == 3
+    assert "the grader itself failed: RuntimeError: no worker today" in capsys.readouterr().err
+
+
+def test_a_workspace_that_cannot_be_written_is_one_clear_message(tmp_path, monkeypatch, capsys):
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("MINISGL_WORKSPACE", str(tmp_path / "file" / "workspace"))
+    assert main(["check", "config.head_dim"]) == 1
+    assert "set MINISGL_WORKSPACE to a folder of yours" in capsys.readouterr().err
+
+
+def test_hints_are_shown_layer_by_layer(workspace, capsys):
+    for layer, title in ((1, "A nudge"), (2, "What goes in"), (3, "The steps"), (9, "The steps")):
+        assert main(["hint", "config.head_dim", str(layer)]) == 0
+        assert title in capsys.readouterr().out
