@@ -30,7 +30,7 @@ def workspace_root(start: Path | None = None) -> Path:
     """Return the folder that holds the student's ``minisgl/``; it needn't exist yet.
 
     ``MINISGL_WORKSPACE`` decides where set; else ``workspace/`` beside the nearest ``notebooks/`` or ``solutions/``
-    folder above ``start``, else ``workspace/`` in the project.
+    folder above ``start``, else ``workspace/`` in the project, or in ``start`` where only the packages are installed.
     """
     named = os.environ.get("MINISGL_WORKSPACE")
     if named:
@@ -41,7 +41,7 @@ def workspace_root(start: Path | None = None) -> Path:
             return folder.parent / "workspace"
         if (folder / "notebooks").is_dir() and (folder / "notebooks").resolve() != here:
             return folder / "workspace"
-    return HOME / "workspace"
+    return (HOME if (HOME / "tests" / "checks").is_dir() else here) / "workspace"
 
 
 def hidden_root() -> Path | None:

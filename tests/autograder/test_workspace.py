@@ -150,3 +150,10 @@ def test_the_workspace_is_found_beside_the_notebooks(tmp_path, monkeypatch):
     monkeypatch.setenv("MINISGL_WORKSPACE", str(tmp_path / "mine"))
     assert paths.workspace_root(inner) == tmp_path / "mine"
     assert os.environ["MINISGL_WORKSPACE"]
+
+
+def test_an_installed_package_has_its_workspace_where_it_is_used(tmp_path, monkeypatch):
+    monkeypatch.delenv("MINISGL_WORKSPACE", raising=False)
+    assert paths.workspace_root(tmp_path) == paths.HOME / "workspace"  # in a clone or a kit
+    monkeypatch.setattr(paths, "HOME", tmp_path / "site-packages")
+    assert paths.workspace_root(tmp_path) == tmp_path / "workspace"
