@@ -99,7 +99,7 @@ def with_solution_regions(code: str) -> str:
     for first, last in sorted(_function_bodies(tree) or _class_bodies(tree), reverse=True):
         while first > 1 and lines[first - 2].lstrip().startswith("#"):
             first -= 1  # a comment that stands before the first statement belongs to the solution
-        indent = re.match(r"\s*", lines[first - 1]).group()
+        indent = lines[first - 1][: len(lines[first - 1]) - len(lines[first - 1].lstrip())]
         lines[first - 1 : last] = [indent + BEGIN, *lines[first - 1 : last], indent + END]
     return "\n".join(lines)
 
@@ -116,7 +116,7 @@ def _function_bodies(tree: ast.Module) -> list[tuple[int, int]]:
         for function in members:
             body = _without_docstring(function) if isinstance(function, ast.FunctionDef) else []
             if body:
-                found.append((body[0].lineno, function.end_lineno))
+                found.append((body[0].lineno, function.end_lineno or body[0].lineno))
     return found
 
 
@@ -127,7 +127,7 @@ def _class_bodies(tree: ast.Module) -> list[tuple[int, int]]:
         if isinstance(node, ast.ClassDef):
             first = (_without_docstring(node) or node.body)[0]
             decorators = [decorator.lineno for decorator in getattr(first, "decorator_list", [])]
-            found.append((min([first.lineno, *decorators]), node.end_lineno))
+            found.append((min([first.lineno, *decorators]), node.end_lineno or first.lineno))
     return found
 
 

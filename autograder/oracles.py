@@ -17,7 +17,7 @@ from minisgl.checkpoint.maker import stored_shapes, tensor_values
 
 Config = Mapping[str, Any]
 
-_COMMON = {
+_COMMON: dict[str, Any] = {
     "hidden_act": "silu",
     "hidden_size": 32,
     "initializer_range": 0.3,
@@ -31,7 +31,7 @@ _COMMON = {
     "tie_word_embeddings": False,
     "vocab_size": 96,
 }
-_FAMILIES = {
+_FAMILIES: dict[str, dict[str, Any]] = {
     "llama": {"architectures": ["LlamaForCausalLM"], "model_type": "llama"},
     "qwen2": {"architectures": ["Qwen2ForCausalLM"], "model_type": "qwen2"},
     "qwen3": {"architectures": ["Qwen3ForCausalLM"], "model_type": "qwen3", "head_dim": 16},
@@ -72,7 +72,7 @@ def _rows_of(key: str, config: Config, rank: int, size: int) -> list[int] | None
     projection = key.split(".")[-2]
     dim, heads, kv_heads = head_dim(config), config["num_attention_heads"], config["num_key_value_heads"]
     if projection in ("q_proj", "k_proj", "v_proj"):
-        mine = range(rank * heads // size, (rank + 1) * heads // size)
+        mine = list(range(rank * heads // size, (rank + 1) * heads // size))
         if projection != "q_proj":  # the heads that this rank's query heads attend to
             mine = sorted({head // (heads // kv_heads) for head in mine})
         return [head * dim + row for head in mine for row in range(dim)]

@@ -70,7 +70,7 @@ def students(
 
 def notebook(name: str, choices: dict[str, Choice]) -> dict[str, Any]:
     """Return a student's notebook; a comment makes each text the student's own."""
-    cells = []
+    cells: list[dict[str, Any]] = []
     for part_id, choice in choices.items():
         if choice.text:
             source = f"%%module {BY_ID[part_id].module} {BY_ID[part_id].name}\n# {name}\n{choice.text}"

@@ -31,7 +31,7 @@ def test_chapters_are_executed_and_their_answers_fold(pages: Path):
     text = (pages / "chapters/01_config.html").read_text()
     assert "config.head_dim: passed" in text
     assert "<summary>1. Qwen3-0.6B has hidden_size 1024" in text
-    assert "<math" in text and "mathjax" not in text.lower()
+    assert "<math" in text and "mathjax.js" not in text.lower()
 
 
 def test_a_planted_dead_link_is_found(pages: Path, tmp_path: Path):
