@@ -1,0 +1,1 @@
+"""Measure loading, grading and the labs against other ways to do the same."""

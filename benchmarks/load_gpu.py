@@ -70,6 +70,7 @@ def pinned_bandwidth(device: torch.device) -> float:
 
 
 def load_ours(folder: Path, device: torch.device) -> dict[str, torch.Tensor]:
+    """Load by this package's loader: name -> tensor."""
     from minisgl.models import load_weight
 
     return dict(load_weight(folder, device, progress=False))
@@ -101,7 +102,7 @@ def load_stream_and_concatenate(folder: Path, device: torch.device) -> dict[str,
     buffers: dict[str, dict[str, torch.Tensor]] = {}
     for file in sorted(folder.glob("*.safetensors")):
         with safe_open(file, framework="pt", device=str(device)) as opened:
-            for key in opened.keys():
+            for key in opened.keys():  # noqa: SIM118 (safe_open is no dict)
                 target, part, parts = _group(key)
                 buffers.setdefault(target, {})[part] = opened.get_tensor(key)
                 if len(buffers[target]) == len(parts):

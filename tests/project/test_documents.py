@@ -1,5 +1,6 @@
 """What the documents tell people to type, open and expect is so."""
 
+import json
 import os
 import re
 import subprocess
@@ -133,3 +134,26 @@ def test_readme_s_picture_has_words_for_those_who_do_not_see_it():
     (words, file) = re.search(r"!\[([^\]]+)\]\((docs/[^)]+)\)", README).groups()
     assert len(words) > 60
     assert (ROOT / file).is_file()
+
+
+def test_the_guide_s_hidden_case_is_read_by_a_check(monkeypatch, tmp_path):
+    from autograder.checking import cases
+
+    guide = TEXTS["docs/instructor.md"]
+    (text,) = re.findall(r"^```json\n(.*?)^```", guide, flags=re.MULTILINE | re.DOTALL)
+    (tmp_path / "mine.json").write_text(text)
+    (tmp_path / "seed").write_text("1")
+    monkeypatch.setenv("MINISGL_HIDDEN", str(tmp_path))
+    ((name, wanted),) = json.loads(text).items()
+    (case,) = [parameter.values[0] for parameter in cases(name)]
+    assert case.hidden and case["sizes"] == wanted[0]["sizes"]
+    check_file = (ROOT / "tests/checks/test_config_drawn.py").read_text()
+    assert f'cases("{name}", visible=[{{"id": "small", "sizes": SMALL}}]' in check_file
+
+
+def test_the_red_team_is_as_large_as_the_guide_says():
+    from autograder.redteam_files import CASES as files
+
+    attacks = [path for path in tracked_files() if path.is_relative_to(ROOT / "tests/attacks") and path.parent.name != "attacks"]
+    assert "more than a hundred hostile submissions" in TEXTS["docs/instructor.md"]
+    assert len(attacks) + len(files) > 100
