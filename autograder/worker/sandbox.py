@@ -72,11 +72,12 @@ def _argv(program: str, scratch: Path | None) -> list[str]:
         "/etc/ld.so.conf",
         "/etc/ld.so.conf",
     ]
+    words += ["--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp", "--dir", "/session"]
+    # After /tmp: the environment of a clone in /tmp would be covered by it.
     for prefix in sorted({sys.prefix, sys.base_prefix, sys.exec_prefix}):
         if not prefix.startswith("/usr/") and prefix != "/usr":
             words += ["--ro-bind", prefix, prefix]
     words += _hide_installed_reference()
-    words += ["--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp", "--dir", "/session"]
     words += ["--ro-bind", str(_PACKAGE / "__init__.py"), "/grader/autograder/__init__.py"]
     for name in ("worker", "probes"):
         words += ["--ro-bind", str(_PACKAGE / name), f"/grader/autograder/{name}"]

@@ -5,10 +5,12 @@ Every test runs without and with the sandbox.
 
 import os
 import subprocess
+import sys
 import time
 
 import pytest
 
+from autograder import paths
 from autograder.figures import QWEN3_0_6B
 from autograder.worker.client import Worker, WorkerError
 from autograder.worker.limits import Limits
@@ -196,3 +198,14 @@ def test_a_worker_that_cannot_start_says_so(monkeypatch):
         worker.start()
         with pytest.raises(WorkerError, match="didn't start"):
             worker.open({})
+
+
+def test_the_sandbox_also_works_from_an_environment_in_tmp(tmp_path):
+    # Like that of a clone in /tmp, over which the sandbox has a /tmp of its own.
+    place = tmp_path / "environment"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", place], check=True)
+    script = "from autograder.worker import sandbox; print(sandbox.problem())"
+    environment = {**os.environ, "PYTHONPATH": str(paths.HOME)}
+    asked = [place / "bin" / "python", "-c", script]
+    answer = subprocess.run(asked, capture_output=True, text=True, check=True, env=environment)
+    assert answer.stdout == "None\n"
