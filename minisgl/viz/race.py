@@ -6,15 +6,21 @@ starts where each lane starts to load.
 
 from __future__ import annotations
 
+import contextlib
 import importlib.metadata
 import json
+import os
+import shutil
 import tempfile
 import threading
+import time
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlparse
 from urllib.request import url2pathname
+
+import psutil
 
 from minisgl.errors import MinisglError
 from minisgl.viz.drawing import mib
@@ -39,6 +45,7 @@ if TYPE_CHECKING:
 
     from minisgl.viz.drawing import Picture
 
+_SCRATCH_PREFIX = "minisgl-race-"
 THIS_TREE = Path(__file__).resolve().parent.parent.parent
 
 
@@ -75,7 +82,9 @@ class RaceModel:
         self.history: list[tuple[RaceSettings, dict[str, Lane]]] = []
         self.stored: Stored | None = None
         self.replay_s: float | None = None
-        self._scratch = tempfile.TemporaryDirectory(prefix="minisgl-race-", ignore_cleanup_errors=True)
+        remove_left_behind(Path(tempfile.gettempdir()))
+        prefix = f"{_SCRATCH_PREFIX}{os.getpid()}-"
+        self._scratch = tempfile.TemporaryDirectory(prefix=prefix, ignore_cleanup_errors=True)
         self._stopping = threading.Event()
         self._runner: threading.Thread | None = None
         self._processes: list[LaneProcess] = []
@@ -229,6 +238,15 @@ def _one_line(lane: Lane) -> str:
 def _which_memory(lanes: dict[str, Lane]) -> str:
     source = next((lane.baseline["source"] for lane in lanes.values() if lane.baseline), "")
     return f"What is shown: {source}; all of it above what the process had before it loaded." if source else ""
+
+
+def remove_left_behind(folder: Path) -> None:
+    """Remove the made checkpoints of kernels that were killed: their process is gone, and they are an hour old."""
+    for scratch in folder.glob(f"{_SCRATCH_PREFIX}*-*"):
+        pid = scratch.name.removeprefix(_SCRATCH_PREFIX).split("-")[0]
+        with contextlib.suppress(OSError):
+            if pid.isdecimal() and not psutil.pid_exists(int(pid)) and scratch.stat().st_mtime < time.time() - 3600:
+                shutil.rmtree(scratch, ignore_errors=True)
 
 
 def _installed_tree() -> Path | None:

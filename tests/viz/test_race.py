@@ -1,5 +1,6 @@
 """Memory races: predictions by hand and measured, and processes that end when they should."""
 
+import os
 import subprocess
 import sys
 import time
@@ -12,7 +13,7 @@ from minisgl.checkpoint import _read
 from minisgl.checkpoint.maker import make_checkpoint, stored_shapes
 from minisgl.errors import MinisglError
 from minisgl.viz import race_plan
-from minisgl.viz.race import THIS_TREE, RaceModel
+from minisgl.viz.race import THIS_TREE, RaceModel, remove_left_behind
 from minisgl.viz.race_lane import Lane
 from minisgl.viz.race_picture import thin
 from minisgl.viz.race_plan import (
@@ -147,6 +148,21 @@ def test_stopping_ends_the_process_at_once():
         assert [lane.status for lane in model.lanes.values()] == ["stopped", "stopped"]
         scratch = Path(model._scratch.name)
     assert not scratch.exists(), "made checkpoints are removed"
+
+
+def test_checkpoints_of_a_killed_kernel_are_removed_later(tmp_path):
+    with subprocess.Popen([sys.executable, "-c", ""]) as gone:
+        pass
+    names = {
+        f"minisgl-race-{gone.pid}-old": 7200,
+        f"minisgl-race-{gone.pid}-new": 60,
+        f"minisgl-race-{os.getpid()}-mine": 7200,
+    }
+    for name, age_s in names.items():
+        (tmp_path / name).mkdir()
+        os.utime(tmp_path / name, (time.time() - age_s,) * 2)
+    remove_left_behind(tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(list(names)[1:])
 
 
 def test_a_race_on_more_than_the_memory_is_not_started(tmp_path, monkeypatch):
