@@ -143,7 +143,7 @@ def finished() -> dict[str, Any]:
         def update(self, amount: int = 1) -> None:
             events.append(f"update {amount}")
 
-    name, given = weight.finish_parameter("model.norm.weight", tensor, Late(), Bar())  # type: ignore[arg-type]
+    name, given = weight.finish_parameter("model.norm.weight", tensor, Late(), Bar())
     return {"name": name, "same": given is tensor, "tensor": given, "events": events}
 
 
