@@ -17,7 +17,7 @@ from nbconvert.preprocessors import ClearMetadataPreprocessor  # noqa: E402
 from nbgrader import preprocessors as stock  # noqa: E402
 from nbgrader.validator import Validator  # noqa: E402
 
-from autograder.nbgrader_support import GradeParts, MendCells, ValidateParts  # noqa: E402
+from autograder.nbgrader_support import GradeParts, MendCells, ReadOrExplain, ValidateParts  # noqa: E402
 
 c = get_config()
 
@@ -26,6 +26,7 @@ c.CourseDirectory.root = HERE
 c.CourseDirectory.source_directory = "solutions"
 c.CourseDirectory.release_directory = "notebooks"
 
+c.Autograde.exporter_class = ReadOrExplain
 c.Autograde.sanitize_preprocessors = [
     MendCells,
     stock.ClearOutput,

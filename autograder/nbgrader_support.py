@@ -13,8 +13,10 @@ import functools
 from pathlib import Path
 from typing import Any
 
+import nbformat
+from nbconvert.exporters import NotebookExporter
 from nbformat import NotebookNode
-from nbformat.v4 import new_code_cell, new_output
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 from nbgrader.api import Gradebook, MissingEntry
 from nbgrader.converters.base import NbGraderException
 from nbgrader.coursedir import CourseDirectory
@@ -30,6 +32,28 @@ from autograder.worker import sandbox
 from autograder.workspace import Workspace, WorkspaceError
 
 _PREPARED: set[str] = set()
+
+
+class ReadOrExplain(NotebookExporter):
+    """Read a submitted notebook; one that can't be read becomes an empty one that says why.
+
+    So a file that was saved half-way is graded, with 0, and its feedback page tells the student what to do. nbgrader
+    itself would print a traceback and leave the submission ungraded. The file in ``submitted/`` stays as it is.
+    """
+
+    def from_file(self, file_stream: Any, resources: Any = None, **kw: Any) -> Any:
+        """Convert a notebook from an open file."""
+        try:
+            notebook = nbformat.read(file_stream, as_version=4)
+        except (ValueError, AttributeError, KeyError, TypeError) as error:  # not JSON, not UTF-8, not a notebook
+            reason = str(error).split(": ")[0][:120]
+            self.log.warning("%s can't be read as a notebook and is graded as an empty one", file_stream.name)
+            text = (
+                f"**This file could not be read as a notebook** ({reason}), so it was graded as an empty one. Expected "
+                f"a notebook as JupyterLab saves it. Open yours, save it, see that it opens again, and hand it in anew."
+            )
+            notebook = new_notebook(cells=[new_markdown_cell(text)])
+        return self.from_notebook_node(notebook, resources=resources, **kw)
 
 
 class MendCells(NbGraderPreprocessor):

@@ -221,3 +221,22 @@ def test_rows_are_written_into_the_gradebook_and_keep_manual_scores(course, rows
         assert (kept.auto_score, kept.manual_score, kept.needs_manual_grade) == (0, 1.0, True)
     with pytest.raises(ValueError, match="run: nbgrader generate_assignment 02_decoder"):
         write_rows([{**rows["blank"], "chapter": "02_decoder"}], f"sqlite:///{course.root / 'gradebook.db'}")
+
+
+@pytest.mark.timeout(900)
+def test_a_notebook_saved_half_way_gets_0_and_is_told_why(tmp_path):
+    course = Course(tmp_path)
+    course.nbgrader("generate_assignment", CHAPTER)
+    whole = json.dumps(course.release())
+    damaged = {"half": whole[: len(whole) // 2], "empty": "", "other": "[1, 2]"}
+    for student, text in damaged.items():
+        course.hand_in(student, course.release())
+        (course.root / "submitted" / student / CHAPTER / f"{CHAPTER}.ipynb").write_text(text)
+    shown = course.nbgrader("autograde", CHAPTER)
+    assert shown.count("can't be read as a notebook and is graded as an empty one") == 3 and "Traceback" not in shown
+    assert course.scores() == dict.fromkeys(damaged, 0)
+    course.nbgrader("generate_feedback", CHAPTER)
+    for student, text in damaged.items():
+        assert (course.root / "submitted" / student / CHAPTER / f"{CHAPTER}.ipynb").read_text() == text
+        page = (course.root / "feedback" / student / CHAPTER / f"{CHAPTER}.html").read_text()
+        assert "This file could not be read as a notebook" in page
