@@ -16,7 +16,7 @@ VENV4 := .venv-transformers4
 BIN := $(VENV)/bin
 # An interpreter of your choice: make setup PYTHON=/usr/bin/python3.12
 PYTHON ?=
-# Test processes; the larger tests need about 2 GiB each.
+# Test processes; the larger tests need about 2 GiB each. A file's tests share what is slow to start: JupyterLab, a class.
 JOBS ?= 2
 LAB_ARGS ?=
 TEST_ARGS ?=
@@ -73,12 +73,12 @@ lab: setup $(LAB_SETTINGS)
 	  $(if $(FIRST_CHAPTER),--LabApp.default_url=/lab/tree/$(FIRST_CHAPTER)) $(LAB_ARGS)
 
 test: setup test-packages setup-transformers4
-	$(BIN)/python -m pytest -n $(JOBS) $(TEST_ARGS)
+	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile $(TEST_ARGS)
 	@$(MAKE) --no-print-directory test-transformers4
 
 test-transformers4: setup-transformers4
 	@if [ -n "$(strip $(TRANSFORMERS4_TESTS))" ]; then \
-	  $(VENV4)/bin/python -m pytest -n $(JOBS) $(TRANSFORMERS4_TESTS); fi
+	  $(VENV4)/bin/python -m pytest -n $(JOBS) --dist loadfile $(TRANSFORMERS4_TESTS); fi
 
 notebooks: setup
 	$(BIN)/python -m autograder build
