@@ -20,6 +20,12 @@ from autograder.parts import GRADED_MODULES, PARTS, parts_of_chapter, select
 TOP = (
     "LICENSE",
     "README.md",
+    "docs/student.md",
+    "docs/instructor.md",
+    "docs/developer.md",
+    "docs/api.md",
+    "docs/structure.md",
+    "docs/memory_race.png",
     "Makefile",
     "environment.yml",
     "nbgrader_config.py",
