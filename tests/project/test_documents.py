@@ -80,7 +80,7 @@ def test_the_requirements_are_those_that_doctor_examines():
 
 def test_readme_s_first_commands_are_the_two_promised():
     block = re.search(r"```bash\n(.*?)```", README, flags=re.DOTALL)[1]
-    assert [line.split("#")[0].strip() for line in block.splitlines()] == ["make setup", "make lab"]
+    assert [line.split("#")[0].strip() for line in block.splitlines()] == ["make lab", "make test"]
 
 
 @pytest.mark.parametrize("name", TEXTS)
