@@ -55,19 +55,19 @@ def tell(**message: object) -> None:
     sys.stdin.readline()
 
 
-def warm_up(way: str) -> None:
-    """Load something tiny the same way, so that no measured load pays for imports, code pages or caches."""
-    config = {
-        "architectures": ["Qwen3MoeForCausalLM"], "model_type": "qwen3_moe", "num_hidden_layers": 2, "hidden_size": 256,
-        "intermediate_size": 512, "num_attention_heads": 8, "num_key_value_heads": 8, "head_dim": 64, "vocab_size": 1024,
-        "num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 128, "norm_topk_prob": True,
-        "mlp_only_layers": [1], "decoder_sparse_step": 1, "rms_norm_eps": 1e-6, "hidden_act": "silu",
-        "max_position_embeddings": 128, "tie_word_embeddings": False,
+def warm_up(way: str, folder: Path) -> None:
+    """Load something tiny of the same architecture the same way: no measured load pays for imports or code pages."""
+    config = json.loads((folder / "config.json").read_text())
+    tiny = {
+        "num_hidden_layers": 2, "hidden_size": 256, "intermediate_size": 512, "num_attention_heads": 8,
+        "num_key_value_heads": 8, "head_dim": 64, "vocab_size": 1024,
     }  # fmt: skip
-    with tempfile.TemporaryDirectory() as folder:
-        make_checkpoint(folder, config, files=2)
-        WAYS[way](Path(folder), 0, 1)
-        WAYS[way](Path(folder), 3, 8)
+    if "num_experts" in config:
+        tiny |= {"num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 128}
+    with tempfile.TemporaryDirectory() as place:
+        make_checkpoint(place, {**config, **tiny}, data="sparse", files=2)
+        WAYS[way](Path(place), 0, 1)
+        WAYS[way](Path(place), 3, 8)
 
 
 def main() -> None:
@@ -77,7 +77,7 @@ def main() -> None:
     if way == "reference":
         tell(digests=digests(reference(folder, rank, size)))
         return
-    warm_up(way)
+    warm_up(way, folder)
     gc.collect()
     Path("/proc/self/clear_refs").write_text("5")  # the kernel's peak starts from here
     before = counters()
