@@ -174,15 +174,17 @@ class Subject:
             raise failure_of(found)
         return found.value
 
-    def refusal(self, probe: str, args: dict[str, Any] | None = None, **options: Any) -> Refusal:
-        """Ask for something that must be refused and return the exception.
+    def refusal(self, probe: str, args: dict[str, Any] | None = None, *, hint: str = "", **options: Any) -> Refusal:
+        """Ask for something that must be refused and return the exception; ``hint`` is for an answer instead of one.
 
         Raises:
             CheckFailed: an answer came instead, or a limit or crash.
         """
         found = self.outcome(probe, args, **options)
         if found.status == "answered":
-            raise CheckFailed("this was to be refused with an error", "a ValueError", f"the answer {show(found.value)}")
+            raise CheckFailed(
+                "this was to be refused with an error", "a ValueError", f"the answer {show(found.value)}", hint
+            )
         if found.status != "error" or found.error["type"] == "NotImplementedError":
             raise failure_of(found)
         return Refusal(found.error["type"], tuple(found.error["bases"]), found.error["message"])

@@ -25,8 +25,9 @@ def test_the_config_names_the_class(subject, family):
 def test_an_unknown_architecture_is_refused_with_the_known_ones(subject, name):
     """The refusal names the architecture and lists what is supported."""
     args = {"config": small("llama"), "architectures": [name]}
-    refusal = subject.refusal("decoder.refused_architecture", args)
-    expect_refusal(refusal, names=[name, *KNOWN], hint="a ConfigError, not a KeyError, that lists the known names")
+    hint = "a ConfigError, not a KeyError, that lists the known names"
+    refusal = subject.refusal("decoder.refused_architecture", args, hint=hint)
+    expect_refusal(refusal, names=[name, *KNOWN], hint=hint)
 
 
 @pytest.mark.part("register.create_model")

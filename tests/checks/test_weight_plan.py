@@ -95,7 +95,7 @@ def stored_of(changes=()):
 
 def refused(subject, changes, names, hint):
     """Want a CheckpointError that names all of these."""
-    refusal = subject.refusal("weight.check_complete", {"stored": stored_of(changes), "wanted": WANTED})
+    refusal = subject.refusal("weight.check_complete", {"stored": stored_of(changes), "wanted": WANTED}, hint=hint)
     expect_refusal(refusal, names=names, hint=hint)
     expect_true("CheckpointError" in refusal.bases, f"a {refusal.type} was raised, not a CheckpointError", hint=hint)
 
@@ -242,16 +242,18 @@ def test_a_stored_tied_head_is_planned_too(subject):
 def test_a_plan_is_refused_before_anything_is_read(subject, extra):
     """An unknown tensor or a wrong shape is refused while planning."""
     folder = checkpoint_of(subject, {"config": QWEN3}, extra=extra)
-    refusal = subject.refusal("weight.plan", {"folder": str(folder)})
-    expect_refusal(refusal, names=list(extra), hint="call check_complete before you plan")
+    hint = "call check_complete before you plan"
+    refusal = subject.refusal("weight.plan", {"folder": str(folder)}, hint=hint)
+    expect_refusal(refusal, names=list(extra), hint=hint)
 
 
 @pytest.mark.part("weight.plan")
 def test_a_number_of_ranks_that_does_not_work_is_refused(subject):
     """Three ranks can't share four query heads: refused, with the numbers that work."""
     folder = checkpoint_of(subject, {"config": QWEN3})
-    refusal = subject.refusal("weight.plan", {"folder": str(folder), "tp_rank": 0, "tp_size": 3})
-    expect_refusal(refusal, names=["3", "1, 2, 4"], hint="check_tp_size says which numbers of ranks work")
+    hint = "check_tp_size says which numbers of ranks work"
+    refusal = subject.refusal("weight.plan", {"folder": str(folder), "tp_rank": 0, "tp_size": 3}, hint=hint)
+    expect_refusal(refusal, names=["3", "1, 2, 4"], hint=hint)
 
 
 @pytest.mark.part("weight.start", weight=3)

@@ -2,7 +2,7 @@
 # example: copies are held in shared memory
 # part: weight.load
 # status: failed
-# cause: at its peak|memory|MiB|processes|No space|raised|crashed|share
+# cause: at its peak|memory|MiB|processes|No space|raised|crashed|share|File too large
 # base: reference
 # points: some
 _load = load_weight
