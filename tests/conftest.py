@@ -2,6 +2,8 @@
 
 import os
 import random
+import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 # Before any test imports torch or transformers: the processes of pytest -n share two cores, and no test may ask a hub.
@@ -30,6 +32,30 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def repository() -> Path:
     """The root of the clone."""
     return REPOSITORY
+
+
+CHROMIUM_FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--no-first-run",
+]
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[object]:
+    """A headless Chromium for one test file; Playwright's loop must have ended before the next file starts its own."""
+    path = next((found for name in ("chromium", "chromium-browser", "google-chrome") if (found := shutil.which(name))), None)
+    if path is None:
+        pytest.fail("Chromium is missing; install the system package chromium, or run pytest -m 'not browser'")
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=path, args=CHROMIUM_FLAGS)
+        yield browser
+        browser.close()
 
 
 @pytest.fixture(autouse=True)

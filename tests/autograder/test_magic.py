@@ -126,7 +126,7 @@ def test_hints_come_in_layers(session):
 
 def test_the_checker_ends_with_the_kernel(session):
     children = [int(word) for word in text(session["pids"]).split()]
-    assert len(children) >= 2
+    assert children, "the checker is a child of the kernel while it runs"
     deadline = time.monotonic() + 20
     while living := subprocess.run(["ps", "-o", "args=", *map(str, children)], capture_output=True, text=True).stdout:
         assert time.monotonic() < deadline, living

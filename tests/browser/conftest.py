@@ -14,15 +14,6 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-CHROMIUM = "/usr/bin/chromium"
-FLAGS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--no-first-run",
-]
 COPIED = ("nbgrader_config.py", "notebooks", "solutions", "tests/checks")
 LINKED = (".venv", "autograder", "minisgl")
 TOKEN = "course"
@@ -109,23 +100,10 @@ def _wait_until_it_answers(url, process, log):
     pytest.fail(f"JupyterLab didn't start:\n{log.read_text()[-3000:]}")
 
 
-@pytest.fixture(scope="session")
-def browser():
-    """A headless Chromium."""
-    if not Path(CHROMIUM).exists():
-        pytest.fail(f"{CHROMIUM} is missing; install the system package chromium, or run pytest -m 'not browser'")
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
-        yield started
-        started.close()
-
-
 @pytest.fixture
-def page(browser, lab):
+def page(chromium, lab):
     """A window that is logged in; what its console reports as errors is kept in ``page.errors``."""
-    context = browser.new_context(viewport={"width": 1400, "height": 1000})
+    context = chromium.new_context(viewport={"width": 1400, "height": 1000})
     opened = context.new_page()
     opened.errors = []
     opened.on("pageerror", lambda error: opened.errors.append(str(error)))

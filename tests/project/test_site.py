@@ -55,24 +55,18 @@ def test_a_planted_load_from_elsewhere_is_found(tmp_path: Path):
 
 @pytest.mark.browser
 @pytest.mark.parametrize("width", [1280, 375])
-def test_pages_fit_the_screen_and_answers_open(pages: Path, width: int):
-    from playwright.sync_api import sync_playwright
-
-    chromium = next((path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))), None)
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
-        page = browser.new_page(viewport={"width": width, "height": 900})
-        failed: list[str] = []
-        page.on("requestfailed", lambda request: failed.append(request.url))
-        page.on("pageerror", lambda error: failed.append(str(error)))
-        for name in ("index", "instructor", "api", *(f"chapters/{chapter}" for chapter in CHAPTERS)):
-            page.goto((pages / f"{name}.html").as_uri())
-            assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth"), name
-        page.goto((pages / "chapters/01_config.html").as_uri())
-        answer = page.locator("article details").first
-        assert not answer.locator("p").first.is_visible()
-        answer.locator("summary").click()
-        assert answer.locator("p").first.is_visible()
-        assert page.locator("math").first.bounding_box()["width"] > 0
-        assert not failed
-        browser.close()
+def test_pages_fit_the_screen_and_answers_open(pages: Path, width: int, chromium):
+    page = chromium.new_page(viewport={"width": width, "height": 900})
+    failed: list[str] = []
+    page.on("requestfailed", lambda request: failed.append(request.url))
+    page.on("pageerror", lambda error: failed.append(str(error)))
+    for name in ("index", "instructor", "api", *(f"chapters/{chapter}" for chapter in CHAPTERS)):
+        page.goto((pages / f"{name}.html").as_uri())
+        assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth"), name
+    page.goto((pages / "chapters/01_config.html").as_uri())
+    answer = page.locator("article details").first
+    assert not answer.locator("p").first.is_visible()
+    answer.locator("summary").click()
+    assert answer.locator("p").first.is_visible()
+    assert page.locator("math").first.bounding_box()["width"] > 0
+    assert not failed

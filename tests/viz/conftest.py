@@ -14,15 +14,6 @@ import nbformat
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-CHROMIUM = "/usr/bin/chromium"
-FLAGS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--no-first-run",
-]
 TOKEN = "labs"
 CELLS = {
     "setup": "from minisgl import viz\nimport minisgl; print(minisgl.__file__)",
@@ -155,16 +146,9 @@ class Notebook:
         return output.inner_text().split("answer:", 1)[1].strip()
 
 
-@pytest.fixture(scope="session")
-def notebook(lab_address):
+@pytest.fixture(scope="module")
+def notebook(lab_address, chromium):
     """The notebook, open in a headless Chromium and run."""
-    if not Path(CHROMIUM).exists():
-        pytest.fail(f"{CHROMIUM} is missing; install the system package chromium, or run pytest -m 'not browser'")
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
-        opened = Notebook(browser.new_page(viewport={"width": 1300, "height": 1000}))
-        opened.open(lab_address)
-        yield opened
-        browser.close()
+    opened = Notebook(chromium.new_page(viewport={"width": 1300, "height": 1000}))
+    opened.open(lab_address)
+    return opened
