@@ -140,7 +140,7 @@ print(meter.peak() - meter.samples[0].anonymous_bytes)
 """
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells anonymous memory from file-backed")
+@linux
 def test_the_kernel_counts_what_a_tensor_takes():
     # in a process of its own: memory that earlier tests gave back would be used again and not show
     done = subprocess.run([sys.executable, "-c", ALLOCATE], capture_output=True, text=True, check=True)
