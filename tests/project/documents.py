@@ -1,5 +1,6 @@
 """Read commands, links and tables out of the documents."""
 
+import keyword
 import re
 from pathlib import Path
 
@@ -28,6 +29,23 @@ def code_of(text: str) -> str:
     fenced = re.findall(r"^```\w*\n(.*?)^```", text, flags=re.MULTILINE | re.DOTALL)
     rest = re.sub(r"^```.*?^```", "", text, flags=re.MULTILINE | re.DOTALL)
     return "\n".join([*fenced, *(piece.replace("\n", " ") for piece in re.findall(r"`([^`]+)`", rest))])
+
+
+def commands_of(text: str) -> list[str]:
+    """All commands of a document, each once, in their order: lines of bash blocks, and inline code of several words.
+
+    Inline code that begins with a Python keyword or with no word is a piece of a program, not a command.
+    """
+    found: list[str] = []
+    for language, block, inline in re.findall(r"^```(\w*)\n(.*?)^```|`([^`]+)`", text, flags=re.MULTILINE | re.DOTALL):
+        pieces = block.replace("\\\n", " ").splitlines() if language == "bash" else [inline.replace("\n", " ")]
+        for piece in pieces:
+            command = re.split(r"(?:^|\s)#\s", piece)[0].strip()
+            words = command.split()
+            is_command = bool(words) and re.fullmatch(r"[\w./~][\w./~=+-]*", words[0]) and not keyword.iskeyword(words[0])
+            if is_command and (language == "bash" or len(words) > 1):
+                found.append(command)
+    return list(dict.fromkeys(found))
 
 
 def make_targets_named(text: str) -> set[str]:

@@ -1,4 +1,4 @@
-"""The built wheel works on its own, outside the clone."""
+"""The built wheel and `pip install .` work on their own, outside the clone."""
 
 import os
 import shutil
@@ -9,17 +9,24 @@ from pathlib import Path
 
 import pytest
 
+from tests.project.shell import BIN, shell
 from tests.project.tree import ROOT, tracked_files
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A wheel built from a copy of the tracked files."""
-    source = tmp_path_factory.mktemp("source")
+def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the tracked files."""
+    folder = tmp_path_factory.mktemp("source")
     for path in tracked_files():
-        copy = source / path.relative_to(ROOT)
+        copy = folder / path.relative_to(ROOT)
         copy.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(path, copy)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def wheel(source: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A wheel built from the copy."""
     out = tmp_path_factory.mktemp("wheel")
     command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation", "-w", out, source]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -68,3 +75,32 @@ def test_the_command_lines_work_outside_the_clone(installed: Path, tmp_path: Pat
 def test_doctor_works_outside_the_clone(installed: Path, tmp_path: Path):
     done = run_outside(installed, tmp_path, "-m", "autograder.doctor")
     assert "packages: all" in done.stdout, done.stderr
+
+
+@pytest.fixture(scope="module")
+def environment(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A new environment that finds every requirement, but not our packages, where this one has them."""
+    folder = tmp_path_factory.mktemp("environment")
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True)
+    (packages,) = folder.glob("lib/python3.*/site-packages")
+    (packages / "requirements.pth").write_text(str(BIN.parent / packages.relative_to(folder)))
+    pip = folder / "bin/pip"
+    pip.write_text(f'#!/bin/sh\nexec {folder}/bin/python -m pip "$@"\n')
+    pip.chmod(0o755)
+    return folder
+
+
+def test_pip_install_brings_both_packages_and_the_extras(source: Path, environment: Path, tmp_path: Path):
+    # Without an index: what isn't there would be a failure, never a download.
+    variables = {"PATH": f"{environment}/bin:/usr/bin:/bin", "PIP_NO_INDEX": "1", "PIP_NO_BUILD_ISOLATION": "0"}
+    for shown in (
+        shell("pip install .", cwd=source, environment=variables),
+        shell("pip install '.[notebooks,viz]'", cwd=source, environment=variables),
+    ):
+        assert "Successfully installed minisgl-course-" in shown
+    assert "ipywidgets" in shown
+    tell = "import minisgl, autograder; print(minisgl.__file__, autograder.__file__)"
+    places = shell(f'python -c "{tell}"', cwd=tmp_path, environment=variables).split()
+    assert all(Path(place).is_relative_to(environment) for place in places)
+    generate = "python -m minisgl generate --model tiny-llama --max-new-tokens 4 --prompt 'Once upon a time'"
+    assert shell(generate, cwd=tmp_path, environment=variables).strip()
