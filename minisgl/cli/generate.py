@@ -33,8 +33,10 @@ def run(arguments: argparse.Namespace) -> None:
     folder = download_hf_weight(arguments.model)
     ModelConfig.from_hf(cached_load_hf_config(folder))  # a folder of something else is named as such, whatever else it lacks
     tokenizer = _load_tokenizer(folder)
-    engine = Engine(folder, dtype=arguments.dtype, device=arguments.device)
     prompt = tokenizer(arguments.prompt).input_ids
+    if not prompt:  # before the weights are read, which may take minutes
+        raise MinisglError(f"--prompt {arguments.prompt!r} gives no token with this model; expected some text to continue.")
+    engine = Engine(folder, dtype=arguments.dtype, device=arguments.device)
     (answer,) = engine.generate([prompt], arguments.max_new_tokens)
     print(tokenizer.decode(answer, skip_special_tokens=True))
 

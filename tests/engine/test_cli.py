@@ -6,12 +6,13 @@ import subprocess
 import sys
 from functools import partialmethod
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from minisgl.checkpoint.maker import make_checkpoint
 from minisgl.checkpoint.presets import PRESETS
-from minisgl.cli import main
+from minisgl.cli import generate, main
 from tests.engine.oracle import make_oracle
 from tests.engine.parity_cases import Case
 
@@ -161,6 +162,21 @@ def test_a_model_without_tokenizer_is_told_apart(tmp_path: Path, capsys: pytest.
 def test_generate_looks_at_the_config_before_the_tokenizer(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["generate", "--model", str(tmp_path), "--prompt", "x"]) == 1
     assert capsys.readouterr().err.startswith(f"minisgl generate: there is no config.json in {tmp_path}; expected")
+
+
+def test_generate_refuses_a_prompt_without_tokens_before_it_loads_the_model(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def load(*args: object, **kwargs: object) -> None:
+        raise AssertionError("the model was loaded")
+
+    # As SmolLM2's tokenizer, which puts nothing before the text; the tiny models' puts a token there.
+    monkeypatch.setattr(generate, "_load_tokenizer", lambda folder: lambda text: SimpleNamespace(input_ids=[]))
+    monkeypatch.setattr("minisgl.engine.Engine", load)
+    assert main(["generate", "--model", "tiny-llama", "--prompt", ""]) == 1
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err == "minisgl generate: --prompt '' gives no token with this model; expected some text to continue.\n"
 
 
 @pytest.mark.parametrize("command", [["inspect"], ["generate", "--prompt", "x", "--model"]], ids=["inspect", "generate"])
