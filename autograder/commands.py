@@ -99,7 +99,8 @@ def hint(argv: list[str]) -> int:
     """Show one layer of the hints for a part."""
     parser = argparse.ArgumentParser(prog="python -m autograder hint", description=hint.__doc__)
     parser.add_argument("part")
-    parser.add_argument("layer", nargs="?", type=int, default=1, help="1, 2 or 3")
+    numbers = range(1, len(notebook.LAYERS) + 1)
+    parser.add_argument("layer", nargs="?", type=int, choices=numbers, default=1, help="1, 2 or 3")
     options = parser.parse_args(argv)
     try:
         select(options.part)

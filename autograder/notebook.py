@@ -49,9 +49,10 @@ def hint(target: str, layer: int | None = None) -> None:
             display.show_text(f"There is no hint for {part.id} in this installation.", title=part.id)
         elif layer is None:
             display.show_layers(part.id, layers)
+        elif layer not in range(1, len(layers) + 1):
+            display.show_text(f"{part.id} has no layer {layer!r}; it has {_numbered(layers)}.", title="No such hint")
         else:
-            number = min(max(layer, 1), len(layers))
-            display.show_text(layers[number - 1][1], title=f"{part.id}: {layers[number - 1][0]}")
+            display.show_text(layers[layer - 1][1], title=f"{part.id}: {layers[layer - 1][0]}")
 
 
 def status() -> None:
@@ -85,6 +86,10 @@ def use_reference(target: str) -> None:
         f"Running your own %%module cell puts your version back. minisgl was reloaded.",
         title="Provided version",
     )
+
+
+def _numbered(layers: list[tuple[str, str]]) -> str:
+    return ", ".join(f"{number} ({title})" for number, (title, _) in enumerate(layers, start=1))
 
 
 def _hints(part: Part) -> dict[str, Any]:

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from autograder import commands, reference
+from autograder import commands, notebook, reference
 from autograder.__main__ import main
 from autograder.parts import parts_of_chapter
 from autograder.workspace import Workspace
@@ -41,7 +41,9 @@ def test_a_right_part_ends_with_zero_and_a_wrong_one_with_one_and_a_reason(works
 
 
 @pytest.mark.parametrize(
-    "words", [["check", "nope"], ["check", "--nope"], ["hint", "nope"], ["check", "00_orientation"]]
+    "words",
+    [["check", "nope"], ["check", "--nope"], ["hint", "nope"], ["hint", "config.rope", "9"], ["check", "00_orientation"]],
+    ids=" ".join,
 )
 def test_wrong_usage_ends_with_two(workspace, words, capsys):
     with pytest.raises(SystemExit) as stop:
@@ -74,6 +76,20 @@ def test_a_workspace_that_cannot_be_written_is_one_clear_message(tmp_path, monke
 
 
 def test_hints_are_shown_layer_by_layer(workspace, capsys):
-    for layer, title in ((1, "A nudge"), (2, "What goes in"), (3, "The steps"), (9, "The steps")):
+    for layer, title in ((1, "A nudge"), (2, "What goes in"), (3, "The steps")):
         assert main(["hint", "config.head_dim", str(layer)]) == 0
         assert title in capsys.readouterr().out
+
+
+def test_a_layer_that_is_not_there_is_refused_with_those_that_are(workspace, capsys):
+    with pytest.raises(SystemExit):
+        main(["hint", "config.head_dim", "9"])
+    assert "invalid choice: 9 (choose from 1, 2, 3)" in capsys.readouterr().err
+    for layer in (0, 9, "2"):
+        notebook.hint("config.head_dim", layer)
+        shown = capsys.readouterr().out
+        assert shown.splitlines() == [
+            "No such hint",
+            f"config.head_dim has no layer {layer!r}; it has 1 (A nudge), 2 (What goes in and what comes out), "
+            "3 (The steps, in words).",
+        ]
