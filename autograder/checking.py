@@ -134,13 +134,17 @@ class Subject:
     """The tree under judgement, as a check sees it.
 
     Attributes:
+        conversation: name of the conversation in which the questions are asked; empty: each in its own process.
         digests: a digest of each answer so far, in order: by them a known wrong solution is recognized.
+        alone: whether no answer so far came out of a conversation.
     """
 
     tree: Tree
     worker: Worker
     limits: Limits = field(default_factory=Limits)
+    conversation: str = ""
     digests: list[str] = field(default_factory=list)
+    alone: bool = True
     _folders: list[Path] = field(default_factory=list)
 
     def outcome(
@@ -152,9 +156,19 @@ class Subject:
         measure: bool = False,
     ) -> Outcome:
         """Ask and return whatever came of it."""
-        found = self.tree.ask(probe, args or {}, self.limits.changed(limits or {}), measure=measure)
+        conversation = "" if limits or measure else self.conversation
+        found = self.tree.ask(
+            probe, args or {}, self.limits.changed(limits or {}), measure=measure, conversation=conversation
+        )
         self.digests.append(digest(found))
+        self.alone &= found.alone
         return found
+
+    def start_again(self) -> None:
+        """Forget what was asked; from now on each question gets a process of its own."""
+        self.clean()
+        self.digests.clear()
+        self.conversation, self.alone = "", True
 
     def ask(
         self,

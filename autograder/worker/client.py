@@ -64,20 +64,18 @@ class Worker:
             )
         self._control, self._ready = ours, False
 
-    def open(self, files: dict[str, str], imports: tuple[str, ...] = (), limits: Limits | None = None) -> Tree:
+    def open(self, files: dict[str, str]) -> Tree:
         """Lay out a tree beside the provided files.
 
         Args:
             files: text of each graded module, by path below ``minisgl/``.
-            imports: modules that nearly every question will import: they are imported once, before the forks.
-            limits: those of most questions, and of that import.
         """
         self._wait_ready()
         assert self._control is not None
         ours, theirs = socket.socketpair()
         with theirs:
             socket.send_fds(self._control, [b"F"], [theirs.fileno()])
-        plain.send(ours, {"files": files, "imports": list(imports), "limits": vars(limits or Limits())})
+        plain.send(ours, {"files": files})
         reply = plain.receive(ours)
         if reply is None:
             ours.close()
@@ -159,9 +157,26 @@ class Tree:
         self._worker = worker
         self._connection = connection
 
-    def ask(self, probe: str, args: dict[str, Any], limits: Limits, *, measure: bool = False) -> Outcome:
-        """Ask one question, as ``config.head_dim`` with plain arguments, and wait for what comes of it."""
-        request = {"probe": probe, "args": self._worker.inside(args), "limits": vars(limits), "measure": measure}
+    def ask(
+        self, probe: str, args: dict[str, Any], limits: Limits, *, measure: bool = False, conversation: str = ""
+    ) -> Outcome:
+        """Ask one question, as ``config.head_dim`` with plain arguments, and wait for what comes of it.
+
+        Args:
+            probe: the question's name.
+            args: its arguments.
+            limits: what it may use.
+            measure: whether the peak of memory is wanted.
+            conversation: name of the conversation that it may be asked in, after others of that name; without one it
+                gets a process of its own. An answer that isn't ``alone`` may depend on the questions before it.
+        """
+        request = {
+            "probe": probe,
+            "args": self._worker.inside(args),
+            "limits": vars(limits),
+            "measure": measure,
+            "conversation": conversation,
+        }
         started = time.monotonic()
         try:
             plain.send(self._connection, request)

@@ -26,6 +26,7 @@ class Outcome:
         wall_s: seconds from question to answer.
         peak_kib: with ``measure``: how far resident memory rose above its start, as the kernel recorded it.
         files: the tree's own files that were imported.
+        alone: whether it came from a process that had answered nothing before.
     """
 
     status: str
@@ -37,6 +38,7 @@ class Outcome:
     wall_s: float = 0.0
     peak_kib: int = 0
     files: tuple[str, ...] = ()
+    alone: bool = True
 
 
 def read_reply(header: dict[str, Any], blob: bytes, limits: Limits) -> Outcome:
@@ -46,6 +48,7 @@ def read_reply(header: dict[str, Any], blob: bytes, limits: Limits) -> Outcome:
         "cpu_s": header["cpu_s"],
         "wall_s": header["wall_s"],
         "peak_kib": header["peak_kib"],
+        "alone": header["alone"],
     }
     ended = header["ended"]
     if ended == "answered":

@@ -1,9 +1,10 @@
-"""The process of one question: import the tree, ask, answer, end. The only place where student code runs."""
+"""The process of one question or of a conversation: import the tree, ask, answer, end. Only here does student code run."""
 
 from __future__ import annotations
 
 import importlib
 import os
+import socket
 import sys
 import tempfile
 import traceback
@@ -41,36 +42,52 @@ def run(
         if request.get("measure"):
             os.write(answer_fd, b"M")
             os.read(go_fd, 1)
-        answer(request, tree, private, answer_fd, 1, go_fd if request.get("measure") else None)
+        _answer_alone(request, tree, private, answer_fd, go_fd if request.get("measure") else None)
     finally:
         os._exit(0)
 
 
-def answer(
-    request: dict[str, Any], tree: str, private: str, answer_fd: int, output_fd: int, linger_fd: int | None = None
+def _answer_alone(
+    request: dict[str, Any], tree: str, private: str, answer_fd: int, linger_fd: int | None = None
 ) -> None:
-    """Answer one question in a process that is shut in already, and leave; never returns.
+    """Answer; with ``linger_fd`` wait afterwards, until the peak of memory was read and the process is killed."""
+    limits = Limits.from_plain(request["limits"])
+    if linger_fd is not None:  # nothing may lie in files, shared memory included, where the measure doesn't look
+        limits = limits.changed({"file_mib": MEASURED_FILE_MIB})
+    _settle(private, limits)
+    header, blob = _answer(request, tree, limits)
+    _write_all(answer_fd, plain.frame(header, blob))
+    if linger_fd is not None:
+        os.read(linger_fd, 1)
 
-    With ``linger_fd`` it waits afterwards, until its peak of memory was read and it is killed.
-    """
+
+def converse(
+    tree: str,
+    private: str,
+    isolated: bool,
+    limits: Limits,
+    answer_fd: int,
+    output_fd: int,
+    questions: socket.socket,
+) -> None:
+    """Answer the questions that arrive on a socket, until it closes, and leave; never returns."""
     try:
-        if output_fd > 2:
-            os.dup2(output_fd, 1)
-            os.dup2(output_fd, 2)
-            os.close(output_fd)
-        limits = Limits.from_plain(request["limits"])
-        if linger_fd is not None:  # nothing may lie in files, shared memory included, where the measure doesn't look
-            limits = limits.changed({"file_mib": MEASURED_FILE_MIB})
-        os.chdir(private)
-        os.environ.update(HOME=private, TMPDIR=private)
-        tempfile.tempdir = private
-        apply(limits)
-        header, blob = _answer(request, tree, limits)
-        _write_all(answer_fd, plain.frame(header, blob))
-        if linger_fd is not None:
-            os.read(linger_fd, 1)
+        isolation.set_dumpable(True)
+        shut_in(tree, private, isolated, output_fd, keep=(answer_fd, questions.fileno()))
+        _settle(private, limits)
+        while (request := plain.receive(questions)) is not None:
+            header, blob = _answer(request[0], tree, limits)
+            _write_all(answer_fd, plain.frame(header, blob))
     finally:
         os._exit(0)
+
+
+def _settle(private: str, limits: Limits) -> None:
+    """Move into the folder for the process's files, and put the limits on."""
+    os.chdir(private)
+    os.environ.update(HOME=private, TMPDIR=private)
+    tempfile.tempdir = private
+    apply(limits)
 
 
 def shut_in(tree: str, private: str, isolated: bool, output_fd: int, keep: tuple[int, ...]) -> None:

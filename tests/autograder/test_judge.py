@@ -89,3 +89,22 @@ def test_a_parts_tree_is_the_references_but_for_that_part(work):
 def test_prerequisites_go_all_the_way():
     ids = [part.id for part in prerequisites(BY_ID["config.kv_bytes"])]
     assert {"config.model_config", "config.rope", "config.rope_parameters"} <= set(ids)
+
+
+STATEFUL = """
+{right}
+ASKED, RIGHT = [], head_dim_of
+def head_dim_of(hf_config):
+    ASKED.append(1)
+    if len(ASKED) > 1:
+        {trouble}
+    return RIGHT(hf_config)
+"""
+
+
+@pytest.mark.parametrize("trouble", ["return 1", "raise KeyError('gone')", "import os; os._exit(0)", "return 1.5"])
+def test_code_that_is_right_in_a_process_of_its_own_keeps_its_marks(judge, work, trouble):
+    work.pieces[HEAD_DIM.id] = STATEFUL.format(right=work.pieces[HEAD_DIM.id], trouble=trouble)
+    (result,), digests = judge.run(work, [HEAD_DIM])
+    assert (result.status, result.points) == ("passed", HEAD_DIM.points)
+    assert digests == judge.run(reference_work(CHAPTER), [HEAD_DIM])[1]  # a repeated test has its own answers only

@@ -10,6 +10,9 @@ import nbformat
 import pytest
 from nbclient import NotebookClient
 
+from autograder.display import result_html, result_text
+from autograder.results import PartResult, TestResult, summarize
+
 WRONG = "return hf_config.hidden_size // hf_config.num_attention_heads"
 PIDS = "['pgrep', '-P', str(os.getpid())], capture_output=True, text=True"
 CELLS = {
@@ -97,7 +100,8 @@ def test_a_wrong_magic_says_what_exists(session):
 
 
 def test_a_right_part_passes_and_names_from_the_old_tree_are_renewed(session):
-    assert "kept" in text(session["right"])  # the name that the notebook gave it
+    (told,) = re.findall(r"minisgl was reloaded.*", text(session["right"]))
+    assert told == text(session["wrong"]).splitlines()[-1], "the line doesn't grow with the notebook's names"
     assert text(session["renewed"]).split() == ["True", "False"]
     assert number(session["check_right"]) == 2.0
     assert "all public checks passed" in text(session["check_right"])
@@ -106,6 +110,27 @@ def test_a_right_part_passes_and_names_from_the_old_tree_are_renewed(session):
 def test_running_the_stub_again_loses_nothing(session):
     assert "keeps the version of config.head_dim that it has" in text(session["stub"])
     assert number(session["check_stub"]) == 2.0
+
+
+@pytest.mark.parametrize("show", [result_text, result_html])
+def test_a_verdict_says_once_that_a_part_is_not_written(show):
+    unwritten = summarize("config.moe", 2, [TestResult("a::b", "not_written", "any size", "not written yet")])
+    assert show(unwritten).count("not written") == 1
+    waiting = show(PartResult("config.moe", 0.0, 2, "not_written", "write config.sizes first"))
+    assert "write config.sizes first" in waiting and "not written" not in waiting
+    helped = show(PartResult("config.moe", 0.0, 2, "not_written", "not written yet", helped=True))
+    assert helped.count("provided version") == 1 and "not written" not in helped
+
+
+@pytest.mark.parametrize("show", [result_text, result_html])
+def test_what_fails_alike_is_shown_once_and_without_a_progress_bars_blank_lines(show):
+    alike = [
+        TestResult(f"a::b[{number}]", "failed", "any <size>", "\n\nit fell\n \ufffd\n", "look") for number in "123"
+    ]
+    other = TestResult("a::b[4]", "failed", "any <size>", "it rose", "look")
+    shown = show(summarize("config.moe", 2, [*alike, other]))
+    assert shown.count("it fell") == shown.count("(3 cases)") == shown.count("it rose") == 1
+    assert "\ufffd" not in shown and all(line.strip() for line in shown.splitlines())
 
 
 def test_help_is_marked_and_earns_nothing(session):

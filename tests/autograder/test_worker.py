@@ -1,4 +1,6 @@
-"""One question is one process: whatever student code does there costs that question alone and is named for what it was.
+"""A question has a process of its own: whatever student code does there costs it alone and is named for what it was.
+
+So has a conversation, of which nothing counts but whole answers.
 
 Every test runs without and with the sandbox.
 """
@@ -17,16 +19,17 @@ from autograder.worker.limits import Limits
 from autograder.worker.outcome import clean
 from tests.autograder.helpers import head_dim
 
-IMPORTS = ("minisgl.models.config",)
 QUESTION = {"config": QWEN3_0_6B, "bare": True}
 SHORT = Limits(cpu_s=2, wall_s=4.0, memory_mib=256, output_kib=64, file_mib=16, processes=20)
 
 
 def ask(worker, files, limits=SHORT, **options):
-    tree = worker.open(files, IMPORTS)
+    tree = worker.open(files)
     try:
         first = tree.ask("config.head_dim", QUESTION, limits, **options)
-        other = tree.ask("config.architecture", QUESTION, limits)
+        other = tree.ask(
+            "config.architecture", QUESTION, limits, **{"conversation": "one", **options, "measure": False}
+        )
         assert (other.status, other.value) == ("answered", "Qwen3ForCausalLM"), f"the next question suffered: {other}"
         return first
     finally:
@@ -39,9 +42,10 @@ def test_the_file_that_ran_is_the_given_one(worker):
     assert "models/config.py" in found.files
 
 
-def test_the_warm_and_the_fresh_way_give_the_same_answer(worker):
-    for limits in (Limits(), SHORT):
-        assert ask(worker, head_dim("return hf_config.head_dim"), limits).value == 128
+def test_a_question_alone_and_in_a_conversation_gets_the_same_answer(worker):
+    for name in ("", "one"):
+        found = ask(worker, head_dim("return hf_config.head_dim"), conversation=name)
+        assert (found.value, found.alone) == (128, name == "")
 
 
 def test_an_exception_is_described_with_its_place(worker):
@@ -85,7 +89,7 @@ def test_each_way_to_fail_is_named(worker, body, status, word):
         limits = SHORT.changed({"cpu_s": 1, "wall_s": 60.0})  # wall time is the machine's, processor time the code's
     if "300 << 20" in body:
         limits = SHORT.changed({"memory_mib": 1024, "wall_s": 30.0})
-    found = ask(worker, head_dim(body), limits)
+    found = ask(worker, head_dim(body), limits, conversation="one" if worker.sandboxed else "")
     if "open('big'" in body:  # the kernel's signal, or the error where Python ignores it: a full tmpfs or file limit
         assert found.status in ("error", "output_limit")
         return
@@ -129,7 +133,7 @@ def test_threads_and_finalizers_after_the_answer_change_nothing(worker):
 
 
 def test_a_bomb_at_import_costs_its_tree_alone(worker):
-    tree = worker.open(head_dim("return 128", before="import os; os._exit(3)"), IMPORTS)
+    tree = worker.open(head_dim("return 128", before="import os; os._exit(3)"))
     found = tree.ask("config.head_dim", QUESTION, SHORT)
     tree.close()
     assert found.status == "crashed" and "exit code 3" in found.message
@@ -137,7 +141,7 @@ def test_a_bomb_at_import_costs_its_tree_alone(worker):
 
 
 def test_each_question_starts_from_the_same_state(worker):
-    tree = worker.open(head_dim("STATE.append(1)\nreturn len(STATE)", before="STATE = []"), IMPORTS)
+    tree = worker.open(head_dim("STATE.append(1)\nreturn len(STATE)", before="STATE = []"))
     answers = [tree.ask("config.head_dim", QUESTION, Limits()).value for _ in range(3)]
     tree.close()
     assert answers == [1, 1, 1]
@@ -145,10 +149,92 @@ def test_each_question_starts_from_the_same_state(worker):
 
 def test_files_of_one_question_are_gone_for_the_next(worker):
     body = "import os\nfound = os.path.exists('mark'); open('mark', 'w').close()\nreturn int(found)"
-    tree = worker.open(head_dim(body), IMPORTS)
+    tree = worker.open(head_dim(body))
     answers = [tree.ask("config.head_dim", QUESTION, Limits()).value for _ in range(3)]
     tree.close()
     assert answers == [0, 0, 0]
+
+
+def counting(before="", after=""):
+    """A tree that answers with the number of questions so far, and does something at one of them."""
+    return head_dim(f"STATE.append(1)\n{after}\nreturn len(STATE)", before=f"STATE = []\n{before}")
+
+
+def answers(tree, names):
+    return [tree.ask("config.head_dim", QUESTION, SHORT, conversation=name).value for name in names]
+
+
+def test_a_conversation_is_one_process_and_another_one_knows_nothing_of_it(worker):
+    tree = worker.open(counting())
+    assert answers(tree, ["one", "one", "one", "two", "two", "", "one"]) == [1, 2, 3, 1, 2, 1, 1]
+    tree.close()
+
+
+def test_files_of_a_conversation_are_gone_for_the_next(worker):
+    body = "import os\nfound = os.path.exists('mark'); open('mark', 'w').close()\nreturn int(found)"
+    tree = worker.open(head_dim(body))
+    assert answers(tree, ["one", "one", "two", ""]) == [0, 1, 0, 0]
+    tree.close()
+
+
+@pytest.mark.parametrize(
+    "trouble",
+    [
+        "import os; os._exit(0)",
+        "import os, signal; os.kill(os.getpid(), signal.SIGSEGV)",
+        "import time; time.sleep(60)",
+        "any(iter(int, 1))",  # an endless loop in C
+        "print('x' * (1 << 20))",
+        "import os; [os.close(fd) for fd in range(3, 64) if os.path.exists(f'/proc/self/fd/{fd}')]",
+    ],
+)
+def test_a_question_that_spoils_its_conversation_is_asked_again_by_itself(worker, trouble):
+    tree = worker.open(counting(after=f"if len(STATE) == 3: {trouble}"))
+    found = [tree.ask("config.head_dim", QUESTION, SHORT, conversation="one") for _ in range(4)]
+    tree.close()
+    assert [each.value for each in found] == [1, 2, 1, 1]
+    assert [each.alone for each in found] == [False, False, True, False]
+
+
+def test_a_tree_that_spoils_every_conversation_is_asked_alone(worker):
+    tree = worker.open(head_dim("import os\nif os.getpid() != os.getsid(0): os._exit(3)\nreturn 1"))
+    found = [tree.ask("config.head_dim", QUESTION, SHORT, conversation="one") for _ in range(5)]
+    tree.close()
+    assert {each.status for each in found} == {"crashed"} and all(each.alone for each in found)
+
+
+def test_what_is_said_beyond_an_answer_ends_a_conversation(worker):
+    # A frame of the code's own making, ahead of the real one.
+    forged = (
+        "import json, os, struct\n"
+        "text = json.dumps({'kind': 'answer', 'files': [], 'answer': '99'}).encode()\n"
+        "for fd in range(3, 64):\n"
+        "    try: os.write(fd, struct.pack('>II', len(text), 0) + text)\n"
+        "    except OSError: pass\n"
+        "return 128"
+    )
+    tree = worker.open(head_dim(forged))
+    found = [tree.ask("config.head_dim", QUESTION, SHORT, conversation="one") for _ in range(3)]
+    other = tree.ask("config.architecture", QUESTION, SHORT, conversation="one")
+    tree.close()
+    assert {each.value for each in found} <= {99, 128}  # what it says in its own name, and nothing worse
+    assert other.value == "Qwen3ForCausalLM"
+
+
+def test_what_a_conversation_leaves_behind_ends_with_it(worker):
+    marker = f"sleep 8{os.getpid()}"
+    body = f"import subprocess; subprocess.Popen({marker.split()!r}, start_new_session=True); return 128"
+    tree = worker.open(head_dim(body))
+    assert answers(tree, ["one", "one", ""]) == [128, 128, 128]
+    assert marker not in subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout
+    tree.close()
+
+
+def test_memory_that_was_never_written_is_the_same_every_time(worker):
+    body = "import torch\ntorch.full((4096,), 7.0)\nreturn torch.empty(4096)[:2]"
+    for _ in range(2):
+        found = ask(worker, head_dim(body))
+        assert found.value.isnan().all()
 
 
 def test_the_peak_is_the_kernels_and_counts_what_was_freed(worker):
@@ -175,7 +261,7 @@ def test_a_worker_that_was_killed_starts_again():
 def test_nothing_is_left_after_closing():
     worker = Worker()
     worker.start()
-    tree = worker.open(head_dim("return 1"), IMPORTS)
+    tree = worker.open(head_dim("return 1"))
     tree.ask("config.head_dim", QUESTION, Limits())
     pid, scratch = worker._process.pid, worker.scratch
     tree.close()

@@ -2,7 +2,7 @@
 # example: a tree remembers every question in shared memory and tells them in its next error message
 # part: config.head_dim
 # status: failed
-# cause: your code raised RuntimeError
+# cause: came:     -1
 import mmap
 
 _seen = mmap.mmap(-1, 1 << 20)

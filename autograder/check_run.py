@@ -1,0 +1,233 @@
+"""One pytest session over the wanted parts, and its plugin: which tests run, on which tree, and what they showed."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+from collections.abc import Generator, Iterator, Sequence
+
+import pytest
+
+from autograder import paths
+from autograder.checking import Case, CheckFailed, Subject
+from autograder.judge_errors import JudgeError
+from autograder.parts import BY_ID, Part
+from autograder.results import TestResult
+from autograder.sources import missing_names, syntax_error_of
+from autograder.subject import JUDGE
+from autograder.trees import Work, missing_prerequisites, state_of, tree_for
+from autograder.worker.client import Tree, Worker, WorkerError
+from autograder.worker.limits import Limits
+from autograder.worker.outcome import clean
+
+MAX_SLOW_TESTS = 2
+_ODD_ANSWER = (KeyError, TypeError, IndexError, AttributeError, ValueError, RuntimeError, ArithmeticError)
+
+
+class CheckRun:
+    """One pytest session over some parts of one student's work; also its plugin.
+
+    Args:
+        worker: where student code runs.
+        limits: what one question may use.
+        work: the student's work.
+        parts: those to be judged.
+
+    Attributes:
+        results: part id -> what its tests showed.
+        digests: part id -> test id -> digests of the answers.
+    """
+
+    def __init__(self, worker: Worker, limits: Limits, work: Work, parts: Sequence[Part]) -> None:
+        self.worker = worker
+        self.limits = limits
+        self.work = work
+        self.order = {part.id: number for number, part in enumerate(parts)}
+        self.results: dict[str, list[TestResult]] = {}
+        self.digests: dict[str, dict[str, list[str]]] = {}
+        self.faults: list[str] = []
+        self._open: tuple[str, Tree] | None = None
+        self._subject: Subject | None = None
+
+    def execute(self) -> None:
+        """Run the session.
+
+        Raises:
+            JudgeError: a check file is broken or the worker can't work.
+        """
+        options = ["-p", "no:cacheprovider", "-p", "no:terminal", "-p", "no:logging", "-p", "no:unraisableexception"]
+        options += ["-p", "no:threadexception", "-p", "no:warnings", "-p", "no:junitxml", "-p", "no:faulthandler"]
+        options += ["-c", os.devnull, "--rootdir", str(paths.checks_root()), "--confcutdir", str(paths.checks_root())]
+        options += ["--import-mode=importlib", "--capture=sys", "-o", "markers=part(id, weight=1): a part's check"]
+        with _quiet(), _environment(PYTEST_DISABLE_PLUGIN_AUTOLOAD="1"):
+            code = pytest.main([*options, str(paths.checks_root())], plugins=[self])
+        if self.faults:
+            raise JudgeError("; ".join(self.faults[:3]))
+        if code not in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.NO_TESTS_COLLECTED):
+            raise JudgeError(f"pytest ended with {code!s} on {paths.checks_root()}")
+
+    @pytest.hookimpl
+    def pytest_configure(self, config: pytest.Config) -> None:
+        """Tell the ``subject`` fixture who judges."""
+        config.stash[JUDGE] = self
+
+    @pytest.hookimpl
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        """Note a check file that can't be loaded."""
+        if report.failed:
+            self.faults.append(f"the check file {report.nodeid} can't be loaded: {str(report.longrepr)[-600:]}")
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        """Keep the tests of the wanted parts that can be run at all."""
+        wanted = [item for item in items if _part_id(item) in self.order]
+        # Stable: within a part, the files' order, but hidden cases last. A tree may keep what it was asked (its processes
+        # can share memory), so no message may be shown once it knows a hidden case.
+        wanted.sort(key=lambda item: (self.order[_part_id(item)], _is_hidden(item)))
+        items[:] = [item for item in wanted if not self._settled(item)]
+
+    def _settled(self, item: pytest.Item) -> bool:
+        """Give a test its result without running it, where the part can't be judged at all."""
+        part = BY_ID[_part_id(item)]
+        reason = state_of(self.work, part)
+        status = "refused" if part.id in self.work.problems else "not_written"
+        if not reason and not part.together:
+            error = syntax_error_of(self.work.pieces[part.id])
+            if error is not None:
+                reason, status = f"syntax error in line {error.lineno}: {error.msg}", "failed"
+            elif missing := missing_names(part, self.work.pieces[part.id]):
+                reason, status = f"this part must define {', '.join(missing)}", "failed"
+        if not reason and (first := missing_prerequisites(self.work, part)):
+            reason = f"write {', '.join(first)} first"
+        if reason:
+            self._note(item, status, reason, "")
+        return bool(reason)
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_pyfunc_call(self, pyfuncitem: pytest.Function) -> Generator[None, object, object]:
+        """Repeat a test that isn't passed with each question by itself: a conversation never counts against a student.
+
+        The rest of a part that ran into the limit on time again and again is left out.
+        """
+        slow = [test for test in self.results.get(_part_id(pyfuncitem), []) if test.status == "time_limit"]
+        if len(slow) >= MAX_SLOW_TESTS:
+            raise CheckFailed("not tried: this part took too long in the tests before", status="time_limit")
+        try:
+            return (yield)
+        except (AssertionError, *_ODD_ANSWER):
+            if self._subject is None or self._subject.alone:
+                raise
+        self._subject.start_again()
+        names = pyfuncitem._fixtureinfo.argnames
+        pyfuncitem.obj(**{name: pyfuncitem.funcargs[name] for name in names})
+        return True
+
+    def subject_of(self, item: pytest.Item) -> Subject:
+        """Return the tree of the test's part, as the ``subject`` fixture gives it."""
+        part = BY_ID[_part_id(item)]
+        if self._open is None or self._open[0] != part.id:
+            self.close_tree()
+            self._open = (part.id, self.worker.open(tree_for(self.work, part)))
+        # Hidden cases in a conversation of their own: a process that knows them must not answer the others.
+        conversation = "hidden" if _is_hidden(item) else "visible"
+        self._subject = Subject(self._open[1], self.worker, self.limits, conversation)
+        return self._subject
+
+    def close_tree(self) -> None:
+        """Give the open tree up."""
+        if self._open is not None:
+            self._open[1].close()
+            self._open = None
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_makereport(self, item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
+        """Read what a test showed."""
+        report = yield
+        if call.when == "call":
+            self._read(item, call)
+            self.digests.setdefault(_part_id(item), {})[_short_id(item)] = list(
+                self._subject.digests if self._subject else []
+            )
+            self._subject = None
+        elif call.excinfo is not None:
+            self.faults.append(f"{item.nodeid} broke in its {call.when}: {call.excinfo.value!r}")
+        return report  # type: ignore[return-value]
+
+    def _read(self, item: pytest.Item, call: pytest.CallInfo[None]) -> None:
+        error = call.excinfo.value if call.excinfo is not None else None
+        if error is None:
+            self._note(item, "passed", "", "")
+        elif isinstance(error, CheckFailed):
+            if self._lost(error):
+                self.close_tree()
+            text = str(CheckFailed(error.message, error.expected, error.came))
+            self._note(item, error.status, text, error.hint)
+        elif isinstance(error, WorkerError):
+            self.faults.append(str(error))
+        elif isinstance(error, AssertionError):
+            self._note(item, "failed", str(error).split("\nassert ")[0], "")
+        elif isinstance(error, _ODD_ANSWER):
+            text = f"the answer hasn't the form that was expected ({type(error).__name__}: {str(error)[:200]})"
+            self._note(item, "failed", text, "")
+        else:
+            self.faults.append(f"{item.nodeid} raised {error!r}")
+
+    def _lost(self, error: CheckFailed) -> bool:
+        return (error.status == "crashed" and "lost" in error.message) or "no answer after" in error.message
+
+    def _note(self, item: pytest.Item, status: str, message: str, hint: str) -> None:
+        function = getattr(item, "function", None)
+        title = (getattr(function, "__doc__", None) or item.name).strip().splitlines()[0]
+        hidden = _is_hidden(item)
+        if hidden and status not in ("passed", "not_written"):
+            message = f"{_HIDDEN_WORDS.get(status, 'it fails')} on a hidden case"
+            constants = getattr(getattr(function, "__code__", None), "co_consts", ())
+            hint = hint if hint in constants else ""
+        marker = item.get_closest_marker("part")
+        weight = float(marker.kwargs.get("weight", 1)) if marker else 1.0
+        result = TestResult(_short_id(item), status, title, clean(message, 3000), clean(hint, 1000), weight, hidden)
+        self.results.setdefault(_part_id(item), []).append(result)
+
+
+_HIDDEN_WORDS = {
+    "time_limit": "it takes too long",
+    "memory_limit": "it takes too much memory",
+    "output_limit": "it prints or writes too much",
+    "crashed": "it crashes",
+    "refused": "its answer can't be accepted",
+}
+
+
+def _part_id(item: pytest.Item) -> str:
+    marker = item.get_closest_marker("part")
+    return str(marker.args[0]) if marker and marker.args else ""
+
+
+def _short_id(item: pytest.Item) -> str:
+    return f"{item.path.stem}::{item.name}"
+
+
+def _is_hidden(item: pytest.Item) -> bool:
+    callspec = getattr(item, "callspec", None)
+    return callspec is not None and any(isinstance(v, Case) and v.hidden for v in callspec.params.values())
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+        yield
+
+
+@contextlib.contextmanager
+def _environment(**values: str) -> Iterator[None]:
+    before = {name: os.environ.get(name) for name in values}
+    os.environ.update(values)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
