@@ -3,7 +3,6 @@
 Usage: ``python scripts/api.py`` writes the page, ``python scripts/api.py --check`` only compares.
 """
 
-import argparse
 import re
 import sys
 from collections.abc import Iterator
@@ -13,6 +12,11 @@ from typing import Any
 import griffe
 
 ROOT = Path(__file__).resolve().parent.parent
+if str(ROOT) not in sys.path:
+    sys.path.insert(0, str(ROOT))
+
+from scripts.made_files import write_or_compare  # noqa: E402
+
 PAGE = ROOT / "docs/api.md"
 # The packages whose public names are the contract, in the order in which one needs them.
 MODULES = (
@@ -136,17 +140,7 @@ def page_text() -> str:
 
 def main(argv: list[str] | None = None) -> int:
     """Write or compare the page; return 1 when ``--check`` finds it out of date."""
-    parser = argparse.ArgumentParser(description="Write docs/api.md from the docstrings.")
-    parser.add_argument("--check", action="store_true", help="write nothing, exit 1 if the page is out of date")
-    options = parser.parse_args(argv)
-    text = page_text()
-    current = PAGE.read_text(encoding="utf-8") if PAGE.exists() else ""
-    if options.check:
-        if text != current:
-            print("docs/api.md is out of date; run `make api`", file=sys.stderr)
-        return int(text != current)
-    PAGE.write_text(text, encoding="utf-8")
-    return 0
+    return write_or_compare(lambda: {PAGE: page_text()}, "docs/api.md from the docstrings", "api", argv)
 
 
 if __name__ == "__main__":

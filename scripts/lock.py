@@ -8,7 +8,6 @@ Usage: ``python scripts/lock.py`` writes the files, ``python scripts/lock.py --c
 release of a package, install it into the environment with pip, then run this.
 """
 
-import argparse
 import sys
 import tomllib
 from collections.abc import Iterable
@@ -21,6 +20,11 @@ from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 ROOT = Path(__file__).resolve().parent.parent
+if str(ROOT) not in sys.path:
+    sys.path.insert(0, str(ROOT))
+
+from scripts.made_files import write_or_compare  # noqa: E402
+
 PYTHON_OF_CONDA = "3.11"
 HEADER = "# Written by scripts/lock.py from {venv}/ and pyproject.toml. Do not edit: run `make lock`.\n"
 
@@ -120,22 +124,16 @@ def environment_text(requirements: str) -> str:
     return "\n".join(head + [f"      - {pin}" for pin in pins]) + "\n"
 
 
-def main(argv: list[str] | None = None) -> int:
-    """Write or compare the files; return 1 when `--check` finds one out of date."""
-    parser = argparse.ArgumentParser(description="Write the pinned locks and environment.yml.")
-    parser.add_argument("--check", action="store_true", help="write nothing, exit 1 if a file is out of date")
-    options = parser.parse_args(argv)
+def file_texts() -> dict[Path, str]:
+    """Return the text of each file as it should be."""
     texts = {lock.file: lock_text(lock) for lock in LOCKS}
     texts["environment.yml"] = environment_text(texts["requirements.lock"])
-    stale = [name for name, text in texts.items() if not (ROOT / name).exists() or (ROOT / name).read_text() != text]
-    if options.check:
-        for name in stale:
-            print(f"{name} is out of date; run `make lock`", file=sys.stderr)
-        return 1 if stale else 0
-    for name in stale:
-        (ROOT / name).write_text(texts[name])
-        print(f"wrote {name}")
-    return 0
+    return {ROOT / name: text for name, text in texts.items()}
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Write or compare the files; return 1 when ``--check`` finds one out of date."""
+    return write_or_compare(file_texts, "the pinned locks and environment.yml", "lock", argv)
 
 
 if __name__ == "__main__":

@@ -3,13 +3,17 @@
 Usage: ``python scripts/structure.py`` writes the page, ``python scripts/structure.py --check`` only compares.
 """
 
-import argparse
 import ast
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
+if str(ROOT) not in sys.path:
+    sys.path.insert(0, str(ROOT))
+
+from scripts.made_files import write_or_compare  # noqa: E402
+
 PAGE = ROOT / "docs/structure.md"
 PACKAGES = ("minisgl", "autograder")
 INTRODUCTION = """# Structure
@@ -97,19 +101,8 @@ def page_text() -> str:
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Write or compare the page; return 1 when `--check` finds it out of date."""
-    parser = argparse.ArgumentParser(description="Write docs/structure.md from the source.")
-    parser.add_argument("--check", action="store_true", help="write nothing, exit 1 if the page is out of date")
-    options = parser.parse_args(argv)
-    text = page_text()
-    current = PAGE.read_text(encoding="utf-8") if PAGE.exists() else ""
-    if options.check:
-        if text != current:
-            print("docs/structure.md is out of date; run `make structure`", file=sys.stderr)
-        return int(text != current)
-    PAGE.parent.mkdir(exist_ok=True)
-    PAGE.write_text(text, encoding="utf-8")
-    return 0
+    """Write or compare the page; return 1 when ``--check`` finds it out of date."""
+    return write_or_compare(lambda: {PAGE: page_text()}, "docs/structure.md from the source", "structure", argv)
 
 
 if __name__ == "__main__":

@@ -58,3 +58,13 @@ def test_a_missing_environment_is_named(tmp_path: Path):
 def test_environment_has_every_pin_once():
     text = lock_script.environment_text("# a comment\na==1\nb==2\n")
     assert text.endswith("  - pip:\n      - a==1\n      - b==2\n")
+
+
+def test_a_stale_file_is_named_by_check_and_written_without(tmp_path: Path, monkeypatch, capsys):
+    monkeypatch.setattr(lock_script, "file_texts", lambda: {tmp_path / "a.lock": "a==1\n", tmp_path / "b.lock": "b==2\n"})
+    (tmp_path / "a.lock").write_text("a==1\n")
+    assert lock_script.main(["--check"]) == 1
+    assert capsys.readouterr().err == "b.lock is out of date; run `make lock`\n"
+    assert lock_script.main([]) == 0
+    assert capsys.readouterr().out == "wrote b.lock\n"
+    assert lock_script.main(["--check"]) == 0

@@ -1,13 +1,21 @@
 """docs/structure.md is what the source says."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 from scripts import structure
-from tests.project.tree import python_files
+from tests.project.tree import ROOT, python_files
 
 
 def test_the_page_is_up_to_date():
     assert structure.main(["--check"]) == 0, "run `make structure` and commit docs/structure.md"
+
+
+def test_the_script_needs_no_installed_package(tmp_path: Path):
+    command = [sys.executable, "-S", ROOT / "scripts/structure.py", "--check"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_a_changed_module_makes_the_page_stale(monkeypatch, tmp_path: Path, capsys):
