@@ -25,7 +25,7 @@ AVAILABLE_MEMORY_GIB = 3
 """Loading SmolLM2-135M in float32 twice, once by transformers for comparison, with both libraries imported."""
 ROLES = ("student", "instructor", "developer")
 CHROMIUM_NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-CHROMIUM_APPS = ("/Applications/Chromium.app", "/Applications/Google Chrome.app")
+CHROMIUM_APPS = tuple(f"/Applications/{name}.app/Contents/MacOS/{name}" for name in ("Chromium", "Google Chrome"))
 
 
 @dataclass(frozen=True)
@@ -108,9 +108,9 @@ def check_jupyter(role: str) -> Iterator[Finding]:
 
 
 def find_chromium() -> str | None:
-    """Return the path of a Chromium or Chrome, or None."""
+    """Return the program of a Chromium or Chrome, or None."""
     found = next(filter(None, map(shutil.which, CHROMIUM_NAMES)), None)
-    return found or next((app for app in CHROMIUM_APPS if Path(app).is_dir()), None)
+    return found or next((app for app in CHROMIUM_APPS if Path(app).is_file()), None)
 
 
 def check_chromium(role: str) -> Iterator[Finding]:

@@ -2,7 +2,6 @@
 
 import os
 import random
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,6 +13,8 @@ os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 import numpy as np
 import pytest
 import torch
+
+from autograder.doctor import find_chromium
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 
@@ -47,7 +48,7 @@ CHROMIUM_FLAGS = [
 @pytest.fixture(scope="module")
 def chromium() -> Iterator[object]:
     """A headless Chromium for one test file; Playwright's loop must have ended before the next file starts its own."""
-    path = next((found for name in ("chromium", "chromium-browser", "google-chrome") if (found := shutil.which(name))), None)
+    path = find_chromium()
     if path is None:
         pytest.fail("Chromium is missing; install the system package chromium, or run pytest -m 'not browser'")
     from playwright.sync_api import sync_playwright

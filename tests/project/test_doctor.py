@@ -112,6 +112,16 @@ def test_no_browser_is_advice_for_a_student(monkeypatch):
     assert status_of(doctor.check_chromium("developer"), "chromium") == "problem"
 
 
+def test_a_browser_that_is_on_no_path_is_found_as_a_program(monkeypatch, tmp_path):
+    program = tmp_path / "Google Chrome.app/Contents/MacOS/Google Chrome"
+    monkeypatch.setattr(doctor, "CHROMIUM_APPS", (str(tmp_path / "Chromium.app/Contents/MacOS/Chromium"), str(program)))
+    monkeypatch.setattr(doctor.shutil, "which", lambda name: None)
+    assert doctor.find_chromium() is None
+    program.parent.mkdir(parents=True)
+    program.touch()
+    assert doctor.find_chromium() == str(program)
+
+
 def test_little_disk_and_memory_is_advice(monkeypatch):
     monkeypatch.setattr(doctor, "FREE_DISK_GIB", 10**9)
     monkeypatch.setattr(doctor, "AVAILABLE_MEMORY_GIB", 10**9)
