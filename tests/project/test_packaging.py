@@ -1,7 +1,6 @@
 """The built wheel and `pip install .` work on their own, outside the clone."""
 
 import os
-import shutil
 import subprocess
 import sys
 import zipfile
@@ -9,19 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.project.shell import BIN, shell
+from tests.project.shell import shell
 from tests.project.tree import ROOT, tracked_files
-
-
-@pytest.fixture(scope="module")
-def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy of the tracked files."""
-    folder = tmp_path_factory.mktemp("source")
-    for path in tracked_files():
-        copy = folder / path.relative_to(ROOT)
-        copy.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(path, copy)
-    return folder
 
 
 @pytest.fixture(scope="module")
@@ -75,19 +63,6 @@ def test_the_command_lines_work_outside_the_clone(installed: Path, tmp_path: Pat
 def test_doctor_works_outside_the_clone(installed: Path, tmp_path: Path):
     done = run_outside(installed, tmp_path, "-m", "autograder.doctor")
     assert "packages: all" in done.stdout, done.stderr
-
-
-@pytest.fixture(scope="module")
-def environment(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A new environment that finds every requirement, but not our packages, where this one has them."""
-    folder = tmp_path_factory.mktemp("environment")
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True)
-    (packages,) = folder.glob("lib/python3.*/site-packages")
-    (packages / "requirements.pth").write_text(str(BIN.parent / packages.relative_to(folder)))
-    pip = folder / "bin/pip"
-    pip.write_text(f'#!/bin/sh\nexec {folder}/bin/python -m pip "$@"\n')
-    pip.chmod(0o755)
-    return folder
 
 
 def test_pip_install_brings_both_packages_and_the_extras(source: Path, environment: Path, tmp_path: Path):
