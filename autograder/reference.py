@@ -53,9 +53,14 @@ def pieces(module: str) -> dict[str, str]:
     return dict(_split(module)[1])
 
 
+def is_here(module: str) -> bool:
+    """Tell whether this installation has a graded module of the reference."""
+    return _home_of(module) is not None
+
+
 def has(part: Part) -> bool:
     """Tell whether the reference's version of a part is here."""
-    return not part.together and _home_of(part.module) is not None
+    return not part.together and is_here(part.module)
 
 
 def piece(part_id: str) -> str:

@@ -128,7 +128,10 @@ def syntax_error_of(text: str) -> SyntaxError | None:
 
 @functools.lru_cache(maxsize=512)
 def is_stub(text: str) -> bool:
-    """Tell whether a part is still the untouched stub: some function does nothing but raise NotImplementedError."""
+    """Tell whether a part is still the untouched stub: its functions do nothing but raise NotImplementedError.
+
+    An abstract method may do so for good.
+    """
     try:
         tree = ast.parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -136,7 +139,7 @@ def is_stub(text: str) -> bool:
     bodies = [
         [item for item in node.body if not _is_docstring(item)]
         for node in ast.walk(tree)
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and not _is_abstract(node)
     ]
     classes = [
         [item for item in node.body if not _is_docstring(item)]
@@ -154,6 +157,10 @@ def missing_names(part: Part, text: str) -> list[str]:
     tree = ast.parse(text)
     found = {name for node in tree.body for name in defined_names(node)}
     return [name for name in part.names if name not in found]
+
+
+def _is_abstract(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    return any(ast.unparse(decorator).endswith("abstractmethod") for decorator in node.decorator_list)
 
 
 def _is_docstring(node: ast.stmt) -> bool:

@@ -1,15 +1,15 @@
 """Which text goes into the tree that a part is judged in.
 
 For one part: the student's version of that part, everything else the reference's, so that one mistake costs one
-part. For a "together" part: all that the student wrote. Where the reference isn't here (a student kit), everything is
-the student's own, and a part whose prerequisites aren't written says so.
+part. For a "together" part: all that the student wrote. Of a module whose reference isn't here (in a student kit, unless
+the instructor opened its chapter), everything is the student's own, and a part whose prerequisites aren't written says so.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from autograder import paths, reference
+from autograder import reference
 from autograder.parts import BY_ID, GRADED_MODULES, Part, parts_judged_with, parts_of_module
 from autograder.sources import assemble, is_stub, syntax_error_of
 
@@ -63,15 +63,19 @@ def not_ready(work: Work, part: Part) -> str:
 
 
 def prerequisites(part: Part) -> list[Part]:
-    """Return the parts that a part needs, directly or through others, in the order in which they are written."""
+    """Return the parts that a part needs, directly or through others, in the order in which they are written.
+
+    A "together" part needs what its parts need from other chapters.
+    """
+    judged = parts_judged_with(part) if part.together else (part,)
     seen: set[str] = set()
-    queue = [*part.depends]
+    queue = [name for each in judged for name in each.depends]
     while queue:
         name = queue.pop()
         if name not in seen:
             seen.add(name)
             queue += BY_ID[name].depends
-    return [BY_ID[name] for name in BY_ID if name in seen]
+    return [BY_ID[name] for name in BY_ID if name in seen and BY_ID[name] not in judged]
 
 
 def missing_prerequisites(work: Work, part: Part) -> list[str]:
@@ -81,17 +85,16 @@ def missing_prerequisites(work: Work, part: Part) -> list[str]:
 
 def tree_for(work: Work, part: Part) -> dict[str, str]:
     """Return the text of each graded module of the tree that a part is judged in."""
-    whole = paths.has_reference()
     files = {}
     for module in GRADED_MODULES:
-        mine = _usable(work, module)
-        if part.together or not whole:
-            chosen = {**(reference.pieces(module) if whole else {}), **mine}
+        provided = reference.pieces(module) if reference.is_here(module) else {}
+        if part.together or not provided:
+            chosen = {**provided, **_usable(work, module)}
         elif module != part.module:
             files[module] = reference.text(module)
             continue
         else:
-            chosen = {**reference.pieces(module), part.name: work.pieces[part.id]}
+            chosen = {**provided, part.name: work.pieces[part.id]}
         files[module] = assemble(module, reference.header(module), chosen)
     return files
 

@@ -1,6 +1,7 @@
 """The student kit works on its own and gives nothing away."""
 
 import os
+import shutil
 import subprocess
 import sys
 import zipfile
@@ -89,6 +90,20 @@ def test_a_chapter_written_in_a_kit_passes_and_a_missing_prerequisite_is_named(k
     models.joinpath("config.py").write_text(text[:start] + text[text.index("def refuse_uncomputed") :])
     found = run(kit, "check", "config.kv_bytes", workspace=tmp_path / "workspace")
     assert found.returncode == 1 and "write config.moe first" in found.stdout, found.stdout + found.stderr
+
+
+@pytest.mark.timeout(900)
+def test_an_opened_chapter_stands_in_for_what_a_student_has_not_written_of_it(kit, tmp_path):
+    opened = release.build(tmp_path / "open", ["01_config"])
+    models = tmp_path / "workspace" / "minisgl" / "models"
+    models.mkdir(parents=True)
+    for name in ("base.py", "utils.py", "decoder.py", "register.py"):
+        shutil.copy(paths.reference_root() / "models" / name, models)
+    found = run(kit, "check", "decoder.together", workspace=tmp_path / "workspace")
+    assert found.returncode == 1 and "write config.architecture, " in found.stdout, found.stdout + found.stderr
+    for part in ("utils.gated_mlp", "decoder.together"):
+        found = run(opened, "check", part, workspace=tmp_path / "workspace")
+        assert found.returncode == 0, found.stdout + found.stderr
 
 
 def test_help_needs_the_instructors_catch_up_folder(kit, tmp_path):

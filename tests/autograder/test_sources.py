@@ -56,6 +56,9 @@ def test_missing_parts_are_left_out_and_order_is_the_references():
         ("def f():\n    raise NotImplementedError()\n", True),
         ('def f():\n    """Say."""\n    # YOUR CODE HERE\n    raise NotImplementedError\n', True),
         ("class C:\n    def f(self):\n        raise NotImplementedError()\n", True),
+        ("class C:\n    def f(self):\n        return 1\n    raise NotImplementedError()\n", False),
+        ("class C(ABC):\n    @abstractmethod\n    def f(self):\n        raise NotImplementedError\n", False),
+        ("class C(abc.ABC):\n    @abc.abstractmethod\n    def f(self):\n        raise NotImplementedError\n", False),
         ("def f():\n    return 1\n", False),
         (
             "class C:\n    x = 1\n    def f(self):\n        return 1\n    def g(self):\n        raise NotImplementedError()\n",
