@@ -17,8 +17,15 @@ from nbconvert.preprocessors import ClearMetadataPreprocessor  # noqa: E402
 from nbgrader import preprocessors as stock  # noqa: E402
 from nbgrader.validator import Validator  # noqa: E402
 
-from autograder.nbgrader_support import GradeParts, MendCells, ReadOrExplain, ValidateParts  # noqa: E402
+from autograder.nbgrader_support import (  # noqa: E402
+    GradeParts,
+    MendCells,
+    ReadOrExplain,
+    ValidateParts,
+    expect_unsaved_rows,
+)
 
+expect_unsaved_rows()
 c = get_config()
 
 c.CourseDirectory.course_id = "minisgl"

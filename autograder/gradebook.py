@@ -23,8 +23,11 @@ def write_rows(rows: list[dict[str, Any]], url: str = "") -> None:
     Raises:
         ValueError: a chapter isn't in the gradebook yet.
     """
+    from autograder.nbgrader_support import expect_unsaved_rows  # brings nbconvert: only where there is a gradebook
+
     # nbgrader calls `alembic` by name when it makes a gradebook; it lies beside this Python
     os.environ["PATH"] = os.path.dirname(sys.executable) + os.pathsep + os.environ.get("PATH", "")
+    expect_unsaved_rows()
     database = url or f"sqlite:///{paths.HOME / 'gradebook.db'}"
     for row in rows:
         if row["chapter"]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import atexit
 import functools
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,15 @@ from autograder.worker import sandbox
 from autograder.workspace import Workspace, WorkspaceError
 
 _PREPARED: set[str] = set()
+
+
+def expect_unsaved_rows() -> None:
+    """Keep SQLAlchemy from warning, three times a student, of rows that nbgrader makes before it saves them.
+
+    Its ``add_submission`` asks for the assignment's cells between making a submission's rows and adding them to the
+    session; all are saved a moment later, so nothing is lost.
+    """
+    warnings.filterwarnings("ignore", message=r"Object of type <Submitted\w+> not in session")
 
 
 class ReadOrExplain(NotebookExporter):
