@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from tests.project.shell import shell
 from tests.project.tree import ROOT
 
 PATCH = ROOT / "docs/examples/mistral.patch"
@@ -55,11 +56,9 @@ def patched(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a copy of the package that has the patch in it."""
     folder = tmp_path_factory.mktemp("patched")
     shutil.copytree(ROOT / "minisgl", folder / "minisgl", ignore=shutil.ignore_patterns("__pycache__", "viz"))
+    shutil.copytree(ROOT / "docs/examples", folder / "docs/examples")
     # A repository above the copy would make git take the patch's paths for paths in that one.
-    environment = {**os.environ, "GIT_CEILING_DIRECTORIES": str(folder.parent)}
-    command = ["git", "apply", "--verbose", PATCH]
-    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+    shell("git apply docs/examples/mistral.patch", cwd=folder, environment={"GIT_CEILING_DIRECTORIES": str(folder.parent)})
     return folder
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.project.documents import commands_of
+from tests.project.elsewhere import not_run
 from tests.project.shell import BIN, shell
 from tests.project.tree import ROOT
 
@@ -32,39 +33,32 @@ IN_AN_EMPTY_PROJECT = (
     "make test",
     "make clean",
 )
-# Elsewhere: the command -> the test file that runs it, and its words there.
-ELSEWHERE = {
-    "make lab": ("tests/browser/conftest.py", '["make", "--dry-run", "lab", f"LAB_ARGS={arguments}"]'),
-    "make site": ("tests/project/test_site.py", 'shell("make site"'),
-    "pip install .": ("tests/project/test_packaging.py", 'shell("pip install ."'),
-    "pip install '.[notebooks,viz]'": ("tests/project/test_packaging.py", "shell(\"pip install '.[notebooks,viz]'\""),
-}
-
-
-def not_run(commands: list[str]) -> list[str]:
-    """Return the commands that no test runs."""
-    return [command for command in commands if command not in {*IN_THE_CLONE, *IN_AN_EMPTY_PROJECT, *ELSEWHERE}]
+HERE = (*IN_THE_CLONE, *IN_AN_EMPTY_PROJECT)
+# What the empty project has of ours.
+COPIED = (
+    "Makefile",
+    "requirements.lock",
+    "requirements-transformers4.lock",
+    "pyproject.toml",
+    "setup.py",
+    "README.md",
+    "LICENSE",
+)
 
 
 def test_every_command_of_the_readme_is_run():
     assert len(COMMANDS) > 10
-    assert not not_run(COMMANDS), "let a test run it, and enter it above"
+    assert not not_run(COMMANDS, HERE), "let a test run it, and enter it here or in elsewhere.py"
 
 
 def test_a_planted_command_without_a_test_is_found():
     text = "| `notebooks/` | as `import minisgl` |\n\nRun `make\ncoffee`.\n\n```bash\nmake lab   # go\nbrew\n```\n"
     assert commands_of(text) == ["make coffee", "make lab", "brew"]
-    assert not_run(commands_of(text)) == ["make coffee", "brew"]
+    assert not_run(commands_of(text), HERE) == ["make coffee", "brew"]
 
 
 def test_nothing_is_run_that_the_readme_no_longer_names():
-    assert not {*IN_THE_CLONE, *IN_AN_EMPTY_PROJECT, *ELSEWHERE} - set(COMMANDS)
-
-
-@pytest.mark.parametrize("command", ELSEWHERE)
-def test_what_runs_elsewhere_is_run_there(command: str):
-    file, words = ELSEWHERE[command]
-    assert words in (ROOT / file).read_text()
+    assert not set(HERE) - set(COMMANDS)
 
 
 @pytest.mark.parametrize("command", IN_THE_CLONE)
@@ -78,7 +72,7 @@ def test_it_runs_in_the_clone(command: str):
 def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with our Makefile, lock and scripts, a single test, and no environment."""
     folder = tmp_path_factory.mktemp("project")
-    for name in ("Makefile", "requirements.lock", "requirements-transformers4.lock", "pyproject.toml", "setup.py", "README.md", "LICENSE"):
+    for name in COPIED:
         shutil.copy(ROOT / name, folder)
     shutil.copytree(ROOT / "scripts", folder / "scripts")
     (folder / "tests").mkdir()
