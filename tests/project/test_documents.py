@@ -11,6 +11,7 @@ import pytest
 from tests.project.documents import (
     DASK,
     NBGRADER,
+    commands_of,
     documents,
     folder_map,
     links_named,
@@ -20,6 +21,7 @@ from tests.project.documents import (
     scripts_named,
     tool_commands_named,
 )
+from tests.project.shell import shell
 from tests.project.tree import ROOT, name_of, tracked_files
 
 README = (ROOT / "README.md").read_text()
@@ -134,6 +136,38 @@ def test_readme_s_picture_has_words_for_those_who_do_not_see_it():
     (words, file) = re.search(r"!\[([^\]]+)\]\((docs/[^)]+)\)", README).groups()
     assert len(words) > 60
     assert (ROOT / file).is_file()
+
+
+def test_the_readme_has_what_is_shown_when_a_first_cell_was_forgotten():
+    from IPython.core.error import UsageError
+    from IPython.core.interactiveshell import InteractiveShell
+
+    with pytest.raises(UsageError) as told:
+        InteractiveShell().run_cell_magic("module", "models/config.py rope", "x = 1")
+    assert f'| "{str(told.value).replace("`", "").rstrip(".")}" |' in README
+    for path in sorted((ROOT / "notebooks").glob("*/*.ipynb")):
+        first = next(cell for cell in json.loads(path.read_text())["cells"] if cell["cell_type"] == "code")
+        assert first["source"][0].strip() == "%load_ext autograder"
+
+
+def test_contributing_says_how_to_try_a_chapter_and_how_to_undo_it(tmp_path):
+    from autograder.paths import workspace_root
+
+    copy, undo = "mkdir -p build/mine && cp -r notebooks build/mine", "git restore notebooks"
+    assert {copy, undo} <= set(commands_of(TEXTS["CONTRIBUTING.md"]))
+    chapter = tmp_path / "notebooks/01_config/01_config.ipynb"
+    chapter.parent.mkdir(parents=True)
+    chapter.write_text("built")
+    (tmp_path / ".gitignore").write_bytes((ROOT / ".gitignore").read_bytes())
+    author = "-c user.name=A -c user.email=a@b.c"
+    shell("git init -q && git add .", cwd=tmp_path, more=f"&& git {author} commit -qm built")
+    shell(copy, cwd=tmp_path)
+    assert workspace_root(tmp_path / "build/mine/notebooks/01_config") == tmp_path / "build/mine/workspace"
+    assert shell("git status --short", cwd=tmp_path) == ""
+    chapter.write_text("worked on")
+    assert "01_config.ipynb" in shell("git status --short", cwd=tmp_path)
+    shell(undo, cwd=tmp_path)
+    assert chapter.read_text() == "built"
 
 
 def test_the_guide_s_hidden_case_is_read_by_a_check(monkeypatch, tmp_path):
