@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import sys
+from itertools import groupby
 from typing import Any
 
 from autograder.parts import BY_ID
@@ -22,6 +23,7 @@ MARKS = {
     "crashed": ("✗", "crashed", "#b42318"),
     "refused": ("✗", "not accepted", "#b42318"),
 }
+HELPED = "the provided version is in place; it earns no points"
 
 
 class _Shown:
@@ -68,12 +70,12 @@ def result_text(result: PartResult) -> str:
     sign = MARKS[result.status][0]
     lines = [f"{sign} {result.id}: {result.message} ({result.points:g} of {result.max_points:g} points)"]
     if result.helped:
-        lines = [f"↓ {result.id}: the provided version is in place; it earns no points"]
+        lines = [f"↓ {result.id}: {HELPED}"]
     if result.trap:
         lines.append(f"  The answers look like a known trap: {result.trap}.")
-    for test in _to_show(result):
-        lines.append(f"  {MARKS[test.status][0]} {test.title}")
-        lines += [f"      {line}" for line in test.message.splitlines()]
+    for test, title in _to_show(result):
+        lines.append(f"  {MARKS[test.status][0]} {title}")
+        lines += [f"      {line}" for line in _written_lines(test.message)]
         if test.hint:
             lines.append(f"      hint: {test.hint}")
     return "\n".join(lines)
@@ -82,26 +84,38 @@ def result_text(result: PartResult) -> str:
 def result_html(result: PartResult) -> str:
     """Return a part's result as HTML; everything that came from a student or a test is escaped."""
     sign, word, colour = MARKS["helped" if result.helped else result.status]
+    message = result.message
+    if result.helped or result.status == "not_written":  # the message says it all: not written, or what to write first
+        word, message = HELPED if result.helped else message, ""
     head = (
-        f'<b style="color:{colour}">{sign} {html.escape(result.id)}: {word}</b> '
-        f"({result.points:g} of {result.max_points:g} points) {html.escape(result.message)}"
+        f'<b style="color:{colour}">{sign} {html.escape(result.id)}: {html.escape(word)}</b> '
+        f"({result.points:g} of {result.max_points:g} points) {html.escape(message)}"
     )
-    blocks = [head]
+    blocks = [head.rstrip()]
     if result.trap:
         blocks.append(f"<br><b>A known trap:</b> {html.escape(result.trap)}.")
-    for test in _to_show(result):
-        body = f"<pre>{html.escape(test.message)}</pre>" if test.message else ""
+    for test, title in _to_show(result):
+        lines = "\n".join(_written_lines(test.message))
+        body = f"<pre>{html.escape(lines)}</pre>" if lines else ""
         tip = f"<i>Hint: {html.escape(test.hint)}</i>" if test.hint else ""
         blocks.append(
-            f"<details open><summary>{MARKS[test.status][0]} {html.escape(test.title)}</summary>{body}{tip}</details>"
+            f"<details open><summary>{MARKS[test.status][0]} {html.escape(title)}</summary>{body}{tip}</details>"
         )
     return f"<div>{''.join(blocks)}</div>"
 
 
-def _to_show(result: PartResult) -> list[TestResult]:
+def _to_show(result: PartResult) -> list[tuple[TestResult, str]]:
+    """Return the tests that aren't passed with their titles; neighbours that say the same are one, with their number."""
     if result.status == "not_written" or result.helped:
         return []
-    return [test for test in result.tests if test.status != "passed"]
+    bad = (test for test in result.tests if test.status != "passed")
+    alike = [list(group) for _, group in groupby(bad, lambda test: (test.status, test.title, test.message, test.hint))]
+    return [(tests[0], tests[0].title + (f" ({len(tests)} cases)" if len(tests) > 1 else "")) for tests in alike]
+
+
+def _written_lines(text: str) -> list[str]:
+    """Return the lines that aren't blank: a progress bar's output is full of those."""
+    return [line for line in text.splitlines() if line.strip("\ufffd \t")]
 
 
 def show_results(results: list[PartResult], changed: list[str]) -> None:

@@ -80,14 +80,9 @@ def module(line: str, cell: str) -> None:
     if lacking:
         print(f"It must define {', '.join(lacking)}, which this cell doesn't.")
     _show_tree(overview(work))
-    refreshed = reload_tree(workspace, shell.user_ns)
+    reload_tree(workspace, shell.user_ns)
     _offer_names(part, shell.user_ns)
-    if refreshed:
-        print(
-            f"minisgl was reloaded, and {', '.join(refreshed)} renewed here. Objects made before are of the old version."
-        )
-    else:
-        print("minisgl was reloaded. Objects made before are of the old version.")
+    print("minisgl was reloaded, with the names this notebook has from it. Objects made before are of the old version.")
 
 
 def _part(line: str) -> Part:
@@ -125,11 +120,10 @@ def _show_tree(rows: list[tuple[str, list[str], int]]) -> None:
         print(f"  {path:<20} {len(names)} of {total} parts{': ' if names else ''}{', '.join(names)}")
 
 
-def reload_tree(workspace: Workspace, namespace: dict[str, Any]) -> list[str]:
+def reload_tree(workspace: Workspace, namespace: dict[str, Any]) -> None:
     """Drop every module of ``minisgl`` and import the tree anew; renew the names that came from it.
 
-    Returns:
-        The names in the namespace that were renewed (modules, classes and functions; not their instances).
+    Modules, classes and functions in the namespace are renewed; their instances aren't.
     """
     root = str(workspace.root)
     if root in sys.path:
@@ -138,24 +132,21 @@ def reload_tree(workspace: Workspace, namespace: dict[str, Any]) -> list[str]:
     for name in [name for name in sys.modules if name == "minisgl" or name.startswith("minisgl.")]:
         del sys.modules[name]
     importlib.invalidate_caches()
-    renewed = []
     for name, value in list(namespace.items()):
         home = value.__name__ if isinstance(value, types.ModuleType) else getattr(value, "__module__", None)
         if not isinstance(home, str) or home.split(".")[0] != "minisgl" or name.startswith("_"):
             continue
         if isinstance(value, (types.ModuleType, type, types.FunctionType)):
-            renewed += [name] if _renew(name, value, home, namespace) else []
-    return renewed
+            _renew(name, value, home, namespace)
 
 
-def _renew(name: str, value: Any, home: str, namespace: dict[str, Any]) -> bool:
+def _renew(name: str, value: Any, home: str, namespace: dict[str, Any]) -> None:
     try:
         imported = importlib.import_module(home)
         new = imported if isinstance(value, types.ModuleType) else getattr(imported, value.__qualname__)
     except Exception:  # the tree may be broken just now; what the student does next will show it
-        return False
+        return
     namespace[name] = new
-    return True
 
 
 def _offer_names(part: Part, namespace: dict[str, Any]) -> None:
