@@ -123,7 +123,7 @@ def test_nbgrader_s_commands_give_the_same_marks_and_the_reason_for_none(told: s
 @pytest.mark.timeout(900)
 def test_the_exchange_s_commands_work_on_the_class(told: str, course: Path):
     for page in (course / "feedback").glob("*/01_config"):
-        (page / "submission_secret.txt").write_text("as `nbgrader submit` leaves it in a hub")
+        (page / "submission_secret.txt").write_text(f"{page.parent.name}: as `nbgrader submit` leaves it in a hub")
     for command in (RELEASE, COLLECT, RELEASE_FEEDBACK, AGAIN):
         shell(command, cwd=course, environment=surroundings(course))
     assert (course.parent / "exchange/minisgl/outbound/01_config/01_config.ipynb").is_file()
