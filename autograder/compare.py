@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-import difflib
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
 
+from autograder.compare_keys import key_differences
 from autograder.worker.plain import MetaTensor
+
+MAX_LINES = 12
+NUM_SHOWN = 6
+NUM_BEFORE = 2
+_DIGITS = (5, 9, 17)
 
 
 class CheckFailed(AssertionError):
@@ -55,9 +60,7 @@ def expect_true(condition: bool, message: str, *, hint: str = "") -> None:
 def show(value: Any, most: int = 300) -> str:
     """Return a short text for a plain value; a tensor by shape, dtype and first numbers."""
     if isinstance(value, torch.Tensor):
-        numbers = ", ".join(f"{number:.5g}" for number in value.flatten()[:6].tolist())
-        dots = ", …" if value.numel() > 6 else ""
-        return f"tensor {list(value.shape)} {str(value.dtype).removeprefix('torch.')} [{numbers}{dots}]"
+        return show_tensor(value)
     if isinstance(value, MetaTensor):
         return f"tensor {list(value.shape)} {str(value.dtype).removeprefix('torch.')} without data"
     if isinstance(value, dict):
@@ -67,6 +70,24 @@ def show(value: Any, most: int = 300) -> str:
     else:
         text = repr(value)
     return text if len(text) <= most else text[:most] + "…"
+
+
+def show_tensor(tensor: torch.Tensor, first: int = 0, digits: int = 5) -> str:
+    """Return a tensor's shape, dtype and a few numbers: the first ones, or those around the one with this flat index."""
+    start = max(0, min(first - NUM_BEFORE, tensor.numel() - NUM_SHOWN))
+    numbers = [f"{number:.{digits}g}" for number in tensor.flatten()[start : start + NUM_SHOWN].tolist()]
+    numbers = ["…"] * (start > 0) + numbers + ["…"] * (start + NUM_SHOWN < tensor.numel())
+    place = f", around {_place(first, tensor.shape)}:" if start else ""
+    dtype = str(tensor.dtype).removeprefix("torch.")
+    return f"tensor {list(tensor.shape)} {dtype}{place} [{', '.join(numbers)}]"
+
+
+def _place(flat: int, shape: torch.Size) -> list[int]:
+    place: list[int] = []
+    for length in reversed(shape):
+        flat, index = divmod(flat, length)
+        place.insert(0, index)
+    return place
 
 
 def expect(
@@ -87,8 +108,9 @@ def expect(
     """
     found = _difference(actual, expected, what, tolerance)
     if found is not None:
-        where, actual_there, expected_there, note = found
-        raise CheckFailed(f"{where} {note}", show(expected_there), show(actual_there), hint)
+        where, mine, theirs, note = found
+        texts = _show_both(theirs, mine, tolerance) if _comparable(mine, theirs) else (show(theirs), show(mine))
+        raise CheckFailed(f"{where} {note}", *texts, hint)
 
 
 def _difference(actual: Any, expected: Any, where: str, tolerance: float | None) -> tuple[str, Any, Any, str] | None:
@@ -134,17 +156,36 @@ def _tensor_difference(actual: Any, expected: torch.Tensor, tolerance: float | N
         return f"has shape {list(actual.shape)}, expected {list(expected.shape)}"
     if actual.dtype != expected.dtype:
         return f"has dtype {actual.dtype}, expected {expected.dtype}"
-    if tolerance is None or not expected.dtype.is_floating_point:
-        bad = ~(actual == expected)
-    else:
-        gap = (actual.double() - expected.double()).abs()
-        bad = ~(gap <= tolerance * (1 + expected.double().abs()))  # a NaN is never within the tolerance
+    bad = _bad(actual, expected, tolerance)
     if not bool(bad.any()):
         return ""
     if actual.dtype.is_floating_point and not bool(torch.isfinite(actual).all()):
         return "holds numbers that aren't finite"
     first = [int(index) for index in bad.nonzero()[0]] if bad.dim() else []
     return f"differs in {int(bad.sum())} of {bad.numel()} numbers, first at {first}"
+
+
+def _bad(actual: torch.Tensor, expected: torch.Tensor, tolerance: float | None) -> torch.Tensor:
+    if tolerance is None or not expected.dtype.is_floating_point:
+        return ~(actual == expected)
+    gap = (actual.double() - expected.double()).abs()
+    return ~(gap <= tolerance * (1 + expected.double().abs()))  # a NaN is never within the tolerance
+
+
+def _show_both(expected: torch.Tensor, actual: torch.Tensor, tolerance: float | None) -> tuple[str, str]:
+    """Show both around the first number that differs, with digits enough to tell them apart."""
+    bad = _bad(actual, expected, tolerance).flatten()
+    first = int(bad.nonzero()[0])
+    for digits in _DIGITS:
+        texts = show_tensor(expected, first, digits), show_tensor(actual, first, digits)
+        if texts[0] != texts[1]:
+            break
+    return texts
+
+
+def _comparable(actual: Any, expected: Any) -> bool:
+    tensors = isinstance(actual, torch.Tensor) and isinstance(expected, torch.Tensor)
+    return tensors and actual.shape == expected.shape and actual.dtype == expected.dtype
 
 
 def expect_keys(
@@ -156,36 +197,17 @@ def expect_keys(
         actual: what came.
         expected: what was expected.
         hint: the concept to think of.
-        causes: a word found in a key -> the likely cause to show beside it.
+        causes: the end of a key's path -> the likely cause to show beside it, as ``key_differences`` has it.
 
     Raises:
         CheckFailed: they differ.
     """
     if type(actual) is not dict:
         raise CheckFailed("the answer isn't a table of tensors", f"{len(expected)} tensors", show(actual), hint)
-    lines = []
-    for key in sorted(expected.keys() - actual.keys()):
-        near = difflib.get_close_matches(key, sorted(actual.keys() - expected.keys()), 1, 0.7)
-        lines.append(f"missing  {key}" + (f" (did you mean it by {near[0]}?)" if near else ""))
-    lines += [f"extra    {key}" for key in sorted(actual.keys() - expected.keys())]
-    for key in sorted(expected.keys() & actual.keys()):
-        mine, theirs = actual[key], expected[key]
-        facts = [(tuple(getattr(item, "shape", ())), getattr(item, "dtype", None)) for item in (mine, theirs)]
-        if facts[0] != facts[1]:
-            lines.append(f"differs  {key}: {_fact(facts[0])}, expected {_fact(facts[1])}")
+    lines = key_differences(actual, expected, causes or {})
     if lines:
-        shown = [line + _cause(line, causes or {}) for line in lines[:12]]
-        more = [f"… and {len(lines) - 12} more"] if len(lines) > 12 else []
-        raise CheckFailed("\n".join([f"{len(lines)} keys differ:", *shown, *more]), hint=hint)
-
-
-def _fact(fact: tuple[tuple[int, ...], Any]) -> str:
-    return f"{list(fact[0])} {str(fact[1]).removeprefix('torch.')}"
-
-
-def _cause(line: str, causes: Mapping[str, str]) -> str:
-    found = next((cause for word, cause in causes.items() if word in line), "")
-    return f"  ← {found}" if found else ""
+        more = [f"… and {len(lines) - MAX_LINES} more"] if len(lines) > MAX_LINES else []
+        raise CheckFailed("\n".join([f"{len(lines)} keys differ:", *lines[:MAX_LINES], *more]), hint=hint)
 
 
 def expect_refusal(refusal: Any, *, names: Sequence[str] = (), hint: str = "") -> None:

@@ -25,13 +25,16 @@ def _fingerprints() -> dict[str, list[dict[str, Any]]]:
 def name_trap(part_id: str, digests: dict[str, list[str]]) -> str:
     """Return the concept behind a known wrong solution that gives just these answers; empty where none does.
 
+    Where several give them, which of them it was can't be told, and all of their concepts are named.
+
     Args:
         part_id: the part.
         digests: test id -> digests of the answers, of the tests that ran. Hidden cases have no fingerprint.
     """
+    concepts = []
     for known in _fingerprints().get(part_id, []):
         expected = known["digests"]
         shared = [name for name in expected if name in digests]
         if shared and len(shared) == len(expected) and all(digests[name] == expected[name] for name in shared):
-            return str(known["concept"])
-    return ""
+            concepts.append(str(known["concept"]))
+    return "; or: ".join(dict.fromkeys(concepts))

@@ -50,19 +50,26 @@ def rounds(found: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
 
 
 def fingerprints(found: list[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
-    """Judge every entry on the visible checks and return part id -> its entries with concept and digests."""
+    """Judge every entry on the visible checks and return part id -> its entries with concept and digests.
+
+    An entry whose answers are those of the right solution (its messages or its memory are wrong) has none: answers
+    can't tell it from any other such mistake.
+    """
     from autograder.judge import Judge, reference_work, warm_up
 
     made: dict[str, list[dict[str, Any]]] = {}
     with Judge() as judge:
         warm_up()
+        concerned = {entry["part"] for entry in found}
+        right = judge.run(reference_work(PARTS), [part for part in PARTS if part.id in concerned])[1]
         for dealt in rounds(found):
             work = reference_work(PARTS)
             work.pieces.update({entry["part"]: text_of(entry) for entry in dealt})
             results, digests = judge.run(work, [BY_ID[entry["part"]] for entry in dealt])
             for entry, result in zip(dealt, results, strict=True):
-                if result.status != "passed":
-                    facts = {"id": entry["id"], "concept": entry["concept"], "digests": digests[entry["part"]]}
+                answers = digests[entry["part"]]
+                if result.status != "passed" and answers != right[entry["part"]]:
+                    facts = {"id": entry["id"], "concept": entry["concept"], "digests": answers}
                     made.setdefault(entry["part"], []).append(facts)
     return {part: sorted(made[part], key=lambda facts: str(facts["id"])) for part in sorted(made)}
 

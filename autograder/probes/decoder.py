@@ -56,6 +56,16 @@ def output(
 
     The file's ``hidden_states`` go in; without them the token ids do, and a whole model gets nothing.
     """
+    return _prefill(part, config, weights, prompts, layer_id)[0]
+
+
+def input_afterwards(part: str, config: dict[str, Any], weights: str, prompts: list[list[int]]) -> torch.Tensor:
+    """Ask what the file's ``hidden_states`` hold after they went through a part."""
+    return _prefill(part, config, weights, prompts, 0)[1]
+
+
+def _prefill(part: str, config: dict[str, Any], weights: str, prompts: list[list[int]], layer_id: int) -> Any:
+    """Return what a part makes of a prefill, and the tensor that went in."""
     from safetensors.torch import load_file
 
     from minisgl.core import Batch, forward_context
@@ -68,7 +78,7 @@ def output(
     inputs = [batch.input_ids] if part == "DecoderModel" else []
     inputs = inputs if hidden_states is None else [hidden_states]
     with torch.no_grad(), forward_context(batch):
-        return op.forward(*inputs)
+        return op.forward(*inputs), hidden_states
 
 
 def continuation(
@@ -100,6 +110,7 @@ def continuation(
 
 def base_class() -> dict[str, Any]:
     """Ask what BaseLLMModel is and allows."""
+    import abc
     import inspect
 
     from minisgl.layers import BaseOP
@@ -123,9 +134,12 @@ def base_class() -> dict[str, Any]:
         return True
 
     complete = Complete()
+    forward = vars(BaseLLMModel).get("forward")
     keys = list(complete.state_dict()) if isinstance(complete, BaseOP) else []
     return {
         "is_a_layer": issubclass(BaseLLMModel, BaseOP),
+        "heeds_abstract_methods": isinstance(BaseLLMModel, abc.ABCMeta),
+        "forward_is_abstract": bool(getattr(forward, "__isabstractmethod__", False)),
         "arguments_of_forward": list(inspect.signature(BaseLLMModel.forward).parameters),
         "created": can_be_created(BaseLLMModel),
         "created_without_forward": can_be_created(Forgetful),

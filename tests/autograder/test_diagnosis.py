@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from autograder import hidden, wrong_solutions
+from autograder import diagnosis, hidden, wrong_solutions
 from autograder.diagnosis import FINGERPRINTS
 from autograder.display import result_html, result_text
 from autograder.judge import reference_work
@@ -47,6 +47,40 @@ def test_hidden_cases_change_nothing_about_the_diagnosis(tmp_path):
         hidden.uninstall()
     assert any(test.hidden for test in result.tests)
     assert result.trap == ENTRIES["head-dim-recomputed"]["concept"]
+
+
+def test_mistakes_that_answer_alike_are_all_named():
+    alike = {"tensor-cloned", "tensor-whole-cloned-first"}
+    (digests,) = {json.dumps(facts["digests"]) for facts in KNOWN["weight.shard_tensor"] if facts["id"] in alike}
+    named = diagnosis.name_trap("weight.shard_tensor", json.loads(digests))
+    assert named.split("; or: ") == [ENTRIES[name]["concept"] for name in sorted(alike)]
+
+
+def test_answers_that_are_all_right_are_no_known_trap(judge):
+    wanted = [BY_ID[name] for name in ("config.refusals", "weight.complete", "weight.load")]
+    digests = judge.run(reference_work(PARTS), wanted)[1]
+    assert [diagnosis.name_trap(part.id, digests[part.id]) for part in wanted] == [""] * 3
+
+
+# What a learner writes -> what the feedback says of it; each of these was once told something about another mistake.
+MISTAKES = {
+    "base-without-abstractmethod": ("only a method marked as abstract", "mark forward with @abstractmethod"),
+    "base-without-abc": ("doesn't derive from ABC", "only in a class that derives from ABC"),
+    "causal-tied-switch": ("not a switch", "tied_embedding is a layer or None"),
+    "attn-qk-norms-over-all-heads": ("one head's numbers", "each has head_dim numbers"),
+    "attn-one-norm-for-q-and-k": ("one set of weights", "q_norm goes to the queries"),
+    "layer-adds-in-place": ("x = x + y makes a new one", "the caller still holds"),
+    "layer-mlp-only-layers-ignored": ("leave some layers", "is_sparse_layer(layer_id) decides"),
+}
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_a_mistake_is_answered_with_the_hint_meant_for_it(judge, name):
+    trap, hint = MISTAKES[name]
+    (result,) = judged(judge, name)
+    told = result_text(result)
+    assert trap in result.trap and hint in told
+    assert not [other for other in ("no parameter of its own", "called layers", "did you mean") if other in told]
 
 
 def test_a_mistake_that_nobody_knows_is_not_given_a_name(judge):

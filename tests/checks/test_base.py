@@ -17,7 +17,12 @@ def test_a_model_is_a_layer(subject):
 def test_a_model_without_forward_cannot_be_created(subject):
     """Neither BaseLLMModel nor a subclass that forgets forward can be created."""
     base_class = subject.ask("decoder.base_class")
-    hint = "an abstract method works only in a class that derives from ABC: both are needed"
+    if base_class["heeds_abstract_methods"]:
+        hint = "the class heeds abstract methods but has none: mark forward with @abstractmethod"
+    elif base_class["forward_is_abstract"]:
+        hint = "forward is marked, but a mark works only in a class that derives from ABC"
+    else:
+        hint = "forward is marked with @abstractmethod, in a class that derives from ABC: both are needed"
     expect(base_class["created"], False, what="could a BaseLLMModel be created", hint=hint)
     expect(base_class["created_without_forward"], False, what="could a subclass without forward", hint=hint)
 

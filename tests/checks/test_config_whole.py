@@ -123,6 +123,7 @@ def test_absent_optional_fields_have_their_defaults(subject):
 @pytest.mark.parametrize(
     ("step", "dense", "expected"),
     [(1, [], [0, 1, 2, 3, 4, 5]), (2, [], [1, 3, 5]), (3, [], [2, 5]), (1, [0, 4], [1, 2, 3, 5])],
+    ids=["step-1", "step-2", "step-3", "two-dense-layers"],
 )
 def test_the_sparse_layers_are_those_on_the_step(subject, step, dense, expected):
     """Every step-th layer, counted from one, but for mlp_only_layers."""

@@ -21,13 +21,18 @@ PROMPTS = [[3, 1, 4, 1, 5], [9, 2], [6]]
 FOLLOWING = [[7, 8, 9], [10, 11, 12]]
 TOLERANCE = 1e-4  # float32 sums in another order differ by less than 1e-5 at these sizes
 
+SPARSE_OR_DENSE = "is_sparse_layer(layer_id) decides which layers have experts"
+NORMS = "input_layernorm stands before attention, post_attention_layernorm before the MLP"
 CAUSES = {
-    "experts": "is_sparse_layer(layer_id) decides which layers have experts",
-    "mlp.gate": "is_sparse_layer(layer_id) decides which layers have experts",
-    "gate_up_proj": "is_sparse_layer(layer_id) decides which layers have experts",
-    "lm_head": "a head that is tied to the embedding has no parameter of its own",
-    "layernorm": "input_layernorm stands before attention, post_attention_layernorm before the MLP",
-    "model.norm": "the last norm is an attribute of the decoder model, called norm",
+    "mlp.experts": SPARSE_OR_DENSE,
+    "mlp.gate": SPARSE_OR_DENSE,
+    "mlp.gate_up_proj": SPARSE_OR_DENSE,
+    "mlp.down_proj": SPARSE_OR_DENSE,
+    "extra lm_head": "a head that is tied to the embedding has no parameter of its own",
+    "missing lm_head": "a head that isn't tied has a weight of its own; tied_embedding is a layer or None, not a switch",
+    "input_layernorm": NORMS,
+    "post_attention_layernorm": NORMS,
+    "norm": "the last norm is an attribute of the decoder model, called norm",
     "layers": "an OPList of num_layers layers, called layers",
 }
 SPARSE = {"num_hidden_layers": 4, "decoder_sparse_step": 2, "mlp_only_layers": [3]}
@@ -61,15 +66,21 @@ def expected_keys(config, prefix="", size=1):
     return shapes(below(prefix, parameters(config, stored_tensors(config, data="sparse"), 0, size)))
 
 
-def ask_output(subject, part, config, prefix, hidden_states=None, layer_id=0):
-    """Ask what a part computes with the weights below a prefix of the model's names."""
+def weights_file(subject, config, prefix, hidden_states=None):
+    """Store the weights below a prefix of the model's names, and what goes in, where a probe can read them."""
     weights = {
         key: value.contiguous() for key, value in below(prefix, parameters(config, stored_tensors(config))).items()
     }
     weights |= {} if hidden_states is None else {"hidden_states": hidden_states}
     path = subject.folder("weights") / "weights.safetensors"
     save_file(weights, path)
-    args = {"part": part, "config": config, "weights": str(path), "prompts": PROMPTS, "layer_id": layer_id}
+    return str(path)
+
+
+def ask_output(subject, part, config, prefix, hidden_states=None, layer_id=0):
+    """Ask what a part computes with the weights below a prefix of the model's names."""
+    path = weights_file(subject, config, prefix, hidden_states)
+    args = {"part": part, "config": config, "weights": path, "prompts": PROMPTS, "layer_id": layer_id}
     return subject.ask("decoder.output", args)
 
 
@@ -104,6 +115,18 @@ def test_a_layer_hands_its_number_on(subject):
     args = {"part": "DecoderLayer", "config": small("llama"), "num_layers": 3, "layer_ids": [0, 2]}
     hint = "self_attn needs this layer's number for the KV cache"
     expect(subject.ask("decoder.written_layers", args), [[0], [2]], what="the cache layers written", hint=hint)
+
+
+@pytest.mark.part("decoder.layer")
+def test_a_layer_leaves_its_input_as_it_was(subject):
+    """The tensor that went in holds the same numbers afterwards: it is still the caller's."""
+    config = small("llama")
+    hidden_states = random_hidden_states(PROMPTS, config)
+    args = {"part": "DecoderLayer", "config": config, "prompts": PROMPTS}
+    args["weights"] = weights_file(subject, config, "model.layers.0.", hidden_states)
+    hint = "x += y writes into x itself, which the caller still holds; x = x + y makes a new tensor"
+    found = subject.ask("decoder.input_afterwards", args)
+    expect(found, hidden_states, what="the layer's input after the call", hint=hint)
 
 
 @pytest.mark.part("decoder.model", weight=2)
@@ -200,7 +223,7 @@ def test_your_whole_decoder_computes_what_transformers_computes(subject, case):
 
 
 @pytest.mark.part("decoder.together")
-@pytest.mark.parametrize("tp_size", [2, 4])
+@pytest.mark.parametrize("tp_size", [2, 4], ids="tp-{}".format)
 def test_your_whole_decoder_takes_its_share_of_the_ranks(subject, tp_size):
     """Every parameter has the shape of one rank's share, with fewer kv heads than ranks and a padded vocabulary."""
     config = small("qwen3_moe", vocab_size=97, mlp_only_layers=[1])

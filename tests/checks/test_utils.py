@@ -53,7 +53,7 @@ def draw_attention(source: random.Random):
     family = source.choice(["llama", "qwen2", "qwen3", "qwen3"])
     kv_heads = source.choice([1, 2, 3])
     changes = {"num_key_value_heads": kv_heads, "num_attention_heads": kv_heads * source.choice([1, 2, 4])}
-    changes |= {"head_dim": source.choice([8, 12, 20]), "hidden_size": source.choice([24, 40])}
+    changes |= {"head_dim": source.choice([8, 12, 20]), "hidden_size": source.choice([24, 48])}
     changes |= {"rms_norm_eps": source.choice([1e-6, 1e-2]), "rope_theta": source.choice([100.0, 1e6])}
     return {"config": small(family, attention_bias=source.random() < 0.5, **changes)}
 
@@ -78,7 +78,7 @@ def test_attention_has_the_checkpoints_parameters(subject, case):
 
 
 @pytest.mark.part("utils.rope_attn")
-@pytest.mark.parametrize("tp_size", [2, 4])
+@pytest.mark.parametrize("tp_size", [2, 4], ids="tp-{}".format)
 def test_attention_gives_whole_sizes_to_its_layers(subject, tp_size):
     """On several ranks each layer takes its own share of the whole model's sizes."""
     config = small("qwen3", attention_bias=True)
@@ -95,7 +95,10 @@ def test_attention_computes_what_transformers_computes(subject, case):
     config = case["config"]
     found, hidden_states = output_of(subject, "RopeAttn", config, "model.layers.0.self_attn.", PROMPTS)
     expected = peer_layer(config, 0, hidden_states, PROMPTS, "self_attn")
-    hint = "hand the norms and rotary_config to the attention layer; its output goes through o_proj, nothing else"
+    hint = (
+        "hand the norms and rotary_config to the attention layer (q_norm goes to the queries and k_norm to the keys); "
+        "its output goes through o_proj, nothing else"
+    )
     expect(found, expected, what="the attention's output", tolerance=TOLERANCE, hint=hint)
 
 
@@ -121,7 +124,7 @@ def draw_mlp(source: random.Random):
 
 
 @pytest.mark.part("utils.gated_mlp", weight=2)
-@pytest.mark.parametrize("tp_size", [1, 2])
+@pytest.mark.parametrize("tp_size", [1, 2], ids="tp-{}".format)
 @pytest.mark.parametrize("case", cases("gated_mlp", visible=MLPS, draw=draw_mlp))
 def test_the_mlp_has_the_checkpoints_parameters(subject, case, tp_size):
     """gate_up_proj holds gate's rows and up's, down_proj as many columns as one of them; biases as configured."""
@@ -164,7 +167,7 @@ def draw_mixture(source: random.Random):
 
 
 @pytest.mark.part("utils.moe_mlp", weight=2)
-@pytest.mark.parametrize("tp_size", [1, 4])
+@pytest.mark.parametrize("tp_size", [1, 4], ids="tp-{}".format)
 @pytest.mark.parametrize("case", cases("moe_mlp", visible=MIXTURES, draw=draw_mixture))
 def test_the_mixture_has_a_router_and_packed_experts(subject, case, tp_size):
     """gate is whole on every rank; the experts lie packed, with a share of each expert's rows."""
@@ -180,8 +183,9 @@ def test_the_mixture_has_a_router_and_packed_experts(subject, case, tp_size):
         found,
         {key: MetaTensor(shape, torch.float32) for key, shape in expected.items()},
         causes={
-            "gate.": "the router is a LinearReplicated without bias",
-            "experts": "an expert's inner width is its own",
+            "gate": "the router is a LinearReplicated without bias",
+            "differs experts.gate_up_proj": "an expert's inner width is its own",
+            "differs experts.down_proj": "an expert's inner width is its own",
         },
         hint="moe_intermediate_size is one expert's inner width; every rank scores all experts",
     )

@@ -13,11 +13,18 @@ from minisgl.checkpoint.maker import make_checkpoint, stored_shapes
 QWEN3 = small("qwen3", tie_word_embeddings=True)
 MIXTURE = small("qwen3_moe", num_experts=12, vocab_size=61)
 SQUARE = small("llama", num_key_value_heads=4, intermediate_size=32, vocab_size=61)
+MERGED = "merged and packed tensors come under the merged name only"
+PACKED = "all experts of a layer come as two packed tensors"
 CAUSES = {
-    "_proj.weight": "merged and packed tensors come under the merged name only",
-    "_proj.bias": "a bias is merged like its weight",
-    "experts": "all experts of a layer come as two packed tensors",
-    "lm_head": "a tied checkpoint has no lm_head.weight, unless one is stored",
+    "experts": PACKED,
+    "experts.gate_up_proj": PACKED,
+    "experts.down_proj": PACKED,
+    "qkv_proj.bias": "a bias is merged like its weight",
+    "gate_up_proj.bias": "a bias is merged like its weight",
+    "qkv_proj": MERGED,
+    "gate_up_proj": MERGED,
+    **{f"extra {name}_proj": MERGED for name in ("q", "k", "v", "gate", "up")},
+    "extra lm_head": "a tied checkpoint has no lm_head.weight, unless one is stored",
 }
 LAYOUTS = [
     {"id": "one-file", "config": SQUARE, "layout": {"files": 1}, "tp_size": 1},

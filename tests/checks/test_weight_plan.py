@@ -48,7 +48,7 @@ def test_gate_up_is_made_of_two_halves(subject):
 
 
 @pytest.mark.part("weight.parts", weight=2)
-@pytest.mark.parametrize("num_experts", [1, 13, 101])
+@pytest.mark.parametrize("num_experts", [1, 13, 101], ids="{}-experts".format)
 def test_experts_are_listed_by_number(subject, num_experts):
     """Expert 2 comes before expert 10; each expert's gate before its up."""
     config = small("qwen3_moe", num_experts=num_experts, num_experts_per_tok=1)
@@ -237,7 +237,9 @@ def test_a_stored_tied_head_is_planned_too(subject):
 
 @pytest.mark.part("weight.plan")
 @pytest.mark.parametrize(
-    "extra", [{"model.layers.0.mlp.gate_proj.bias": ("BF16", (48,))}, {"model.norm.weight": ("BF16", (31,))}]
+    "extra",
+    [{"model.layers.0.mlp.gate_proj.bias": ("BF16", (48,))}, {"model.norm.weight": ("BF16", (31,))}],
+    ids=["unknown-tensor", "wrong-shape"],
 )
 def test_a_plan_is_refused_before_anything_is_read(subject, extra):
     """An unknown tensor or a wrong shape is refused while planning."""

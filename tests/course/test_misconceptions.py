@@ -1,11 +1,13 @@
 """The test of the checks: every plausible wrong solution is caught by its part's checks, with the hint meant for it."""
 
+import json
 import tomllib
 from itertools import zip_longest
 
 import pytest
 
 from autograder import parts, reference
+from autograder.diagnosis import FINGERPRINTS
 from autograder.judge import Judge, reference_work
 from autograder.notebooks import ROOT, chapters
 
@@ -14,6 +16,7 @@ LIBRARY = [
     for path in sorted((ROOT / "autograder" / "misconceptions").glob("*.toml"))
 ]
 WRONG = [entry for _, library in LIBRARY for entry in library["wrong"]]
+RECORDED = {facts["id"] for rows in json.loads(FINGERPRINTS.read_text(encoding="utf-8")).values() for facts in rows}
 RIGHT = [entry for _, library in LIBRARY for entry in library.get("right", [])]
 
 
@@ -61,6 +64,8 @@ def test_wrong_solutions_are_caught_with_their_hint(judge, entries):
             missed.append(f"{entry['id']}: {result.status}, {result.message}")
         elif entry["hint"] not in told:
             missed.append(f"{entry['id']}: caught, but without its hint {entry['hint']!r}:\n{told}")
+        elif entry["id"] in RECORDED and entry["concept"] not in result.trap.split("; or: "):
+            missed.append(f"{entry['id']}: named as another trap, {result.trap!r} (recompute the fingerprints?)")
     assert not missed, "\n\n".join(missed)
 
 
