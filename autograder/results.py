@@ -43,6 +43,11 @@ class TestResult:
     weight: float = 1.0
     hidden: bool = False
 
+    @property
+    def case(self) -> str:
+        """The name of the case that the test is about; empty for a test without cases, and for every hidden case."""
+        return "" if self.hidden else self.id.partition("[")[2].removesuffix("]")
+
 
 @dataclass(frozen=True)
 class PartResult:
@@ -124,8 +129,9 @@ def worth_nothing(tests: list[TestResult], digests: dict[str, list[str]]) -> str
     if all(test.status == "passed" for test in tests):
         return ""
     answers = [digest for each in digests.values() for digest in each]
-    if answers and all(digest.startswith("error:") for digest in answers):
-        return "it raises an error whatever it is asked, so that refusing the right configs shows nothing"
+    refused = any(test.status == "passed" and digests.get(test.id) for test in tests)
+    if refused and all(digest.startswith("error:") for digest in answers):
+        return "it raises an error whatever it is asked, so that refusing what is wrong shows nothing"
     for name in sorted({test.id.partition("[")[0] for test in tests if test.hidden}):
         cases = [test for test in tests if test.id.partition("[")[0] == name]
         visible, hidden = ([test for test in cases if test.hidden is each] for each in (False, True))

@@ -42,6 +42,14 @@ def test_refusing_everything_is_worth_nothing():
     assert worth_nothing(tests, {**digests, "a::test_2": ["abc"]}) == ""
 
 
+def test_a_part_that_has_nothing_to_refuse_only_fails():
+    tests = [TestResult("a::test_1", "failed", "adds"), TestResult("a::test_2", "failed", "takes away")]
+    digests = {"a::test_1": ["error:TypeError"], "a::test_2": ["error:TypeError"]}
+    assert worth_nothing(tests, digests) == ""
+    silent = TestResult("a::test_3", "passed", "asks nothing")
+    assert worth_nothing([*tests, silent], digests) == ""
+
+
 class Broken:
     """A judge that fails on one student's work."""
 
