@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import html
+import re
 import sys
-from itertools import groupby
 from typing import Any
 
 from autograder.parts import BY_ID
@@ -23,6 +23,8 @@ MARKS = {
     "crashed": ("✗", "crashed", "#b42318"),
     "refused": ("✗", "not accepted", "#b42318"),
 }
+MAX_CASES = 8
+MAX_NAMED = 2
 HELPED = "the provided version is in place; it earns no points"
 
 
@@ -73,11 +75,13 @@ def result_text(result: PartResult) -> str:
         lines = [f"↓ {result.id}: {HELPED}"]
     if result.trap:
         lines.append(f"  The answers look like a known trap: {result.trap}.")
-    for test, title in _to_show(result):
+    for test, title, rest in _to_show(result):
         lines.append(f"  {MARKS[test.status][0]} {title}")
         lines += [f"      {line}" for line in _written_lines(test.message)]
         if test.hint:
             lines.append(f"      hint: {test.hint}")
+        if rest:
+            lines.append(f"      {rest}")
     return "\n".join(lines)
 
 
@@ -94,23 +98,53 @@ def result_html(result: PartResult) -> str:
     blocks = [head.rstrip()]
     if result.trap:
         blocks.append(f"<br><b>A known trap:</b> {html.escape(result.trap)}.")
-    for test, title in _to_show(result):
+    for test, title, rest in _to_show(result):
         lines = "\n".join(_written_lines(test.message))
         body = f"<pre>{html.escape(lines)}</pre>" if lines else ""
         tip = f"<i>Hint: {html.escape(test.hint)}</i>" if test.hint else ""
+        more = f"<p>{html.escape(rest)}</p>" if rest else ""
         blocks.append(
-            f"<details open><summary>{MARKS[test.status][0]} {html.escape(title)}</summary>{body}{tip}</details>"
+            f"<details open><summary>{MARKS[test.status][0]} {html.escape(title)}</summary>{body}{tip}{more}</details>"
         )
     return f"<div>{''.join(blocks)}</div>"
 
 
-def _to_show(result: PartResult) -> list[tuple[TestResult, str]]:
-    """Return the tests that aren't passed with their titles; neighbours that say the same are one, with their number."""
+def _to_show(result: PartResult) -> list[tuple[TestResult, str, str]]:
+    """Return each way in which tests fail: one that does, its title with its cases, and a line about all other ones."""
     if result.status == "not_written" or result.helped:
         return []
-    bad = (test for test in result.tests if test.status != "passed")
-    alike = [list(group) for _, group in groupby(bad, lambda test: (test.status, test.title, test.message, test.hint))]
-    return [(tests[0], tests[0].title + (f" ({len(tests)} cases)" if len(tests) > 1 else "")) for tests in alike]
+    ways: dict[tuple[str, ...], list[TestResult]] = {}
+    for test in result.tests:
+        if test.status != "passed":
+            ways.setdefault(_way(test), []).append(test)
+    return [(tests[0], *_titles(tests)) for tests in ways.values()]
+
+
+def _way(test: TestResult) -> tuple[str, ...]:
+    """Return what is the same for tests that fail in the same way, whatever the sizes in an error's text are."""
+    message = re.sub(r"\d+", "#", test.message) if test.message.startswith("your code raised") else test.message
+    own = test.title if test.hidden or not message else ""  # a hidden case says nothing about how it fails
+    return test.status, message, test.hint, own
+
+
+def _titles(tests: list[TestResult]) -> tuple[str, str]:
+    """Return the first title with its cases, and a line that says how many more fail and what they are about."""
+    by_title: dict[str, list[TestResult]] = {}
+    for test in tests:
+        by_title.setdefault(test.title, []).append(test)
+    first, *others = [_with_cases(title, alike) for title, alike in by_title.items()]
+    number = len(tests) - len(by_title[tests[0].title])
+    checks = "check fails" if number == 1 else "checks fail"
+    return first, f"… and {number} more {checks} in the same way: {'; '.join(others)}" if others else ""
+
+
+def _with_cases(title: str, tests: list[TestResult]) -> str:
+    """Put the cases' names beside a title; those of hidden cases are never shown."""
+    names = ", ".join([test.case for test in tests if test.case][:MAX_CASES])
+    dots = ", …" if len(tests) > MAX_CASES else ""
+    if len(tests) > 1:
+        return f"{title} ({len(tests)} cases{': ' if names else ''}{names}{dots if names else ''})"
+    return f"{title} ({names})" if names else title
 
 
 def _written_lines(text: str) -> list[str]:
@@ -135,11 +169,20 @@ def status_text(found: list[Row]) -> str:
         if row.part.chapter != chapter:
             chapter = row.part.chapter
             lines.append(chapter)
-        sign, word, _ = MARKS[row.state]
+        sign, word, _ = _state(row)
         lines.append(f"  {sign} {row.part.id:<28} {row.points:>4g} of {row.part.points:g}  {word}")
     points, full = sum(row.points for row in found), sum(part.points for part in BY_ID.values())
     lines.append(f"{points:g} of {full:g} points; about {minutes_left(found)} minutes left; next: {next_step(found)}")
     return "\n".join(lines)
+
+
+def _state(row: Row) -> tuple[str, str, str]:
+    """Return a row's sign, words and colour; in a part that judges others there is nothing to write."""
+    sign, word, colour = MARKS[row.state]
+    if row.waits_for:
+        some = ", ".join(row.waits_for) if len(row.waits_for) <= MAX_NAMED else f"{len(row.waits_for)} other parts"
+        word = f"waits for {some}"
+    return sign, word, colour
 
 
 def show_status(found: list[Row], changed: list[str]) -> None:
@@ -147,8 +190,9 @@ def show_status(found: list[Row], changed: list[str]) -> None:
     lines = "".join(
         f'<tr><td style="text-align:left">{html.escape(row.part.chapter)}</td><td style="text-align:left">'
         f"{html.escape(row.part.id)}</td><td>{row.points:g} of {row.part.points:g}</td>"
-        f'<td style="text-align:left;color:{MARKS[row.state][2]}">{MARKS[row.state][0]} {MARKS[row.state][1]}</td></tr>'
+        f'<td style="text-align:left;color:{colour}">{sign} {html.escape(word)}</td></tr>'
         for row in found
+        for sign, word, colour in [_state(row)]
     )
     text = status_text(found)
     last = text.splitlines()[-1]

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from autograder.lifting import lift_cells
-from autograder.parts import BY_ID, PARTS, Part
-from autograder.sources import is_stub
+from autograder.parts import BY_ID, PARTS, Part, parts_judged_with
+from autograder.sources import is_stub, syntax_error_of
 from autograder.trees import Work, not_ready, state_of
 from autograder.workspace import Workspace, judged_sha
 
@@ -24,11 +24,13 @@ class Row:
         state: ``passed``, ``failed`` (or another status of the last check), ``unchecked`` (written, or changed since its
             last check), ``not_written``, ``helped``.
         points: of the last check of just this text; 0 otherwise.
+        waits_for: of a part that judges others, the ids of those that can't be judged yet: there is nothing else to write.
     """
 
     part: Part
     state: str
     points: float
+    waits_for: tuple[str, ...] = ()
 
 
 def rows(workspace: Workspace) -> list[Row]:
@@ -42,11 +44,20 @@ def _row(part: Part, work: Work, record: dict[str, object]) -> Row:
     if part.id in work.helped:
         return Row(part, "helped", 0.0)
     if state_of(work, part):
-        return Row(part, "not_written", 0.0)
+        return Row(part, "not_written", 0.0, _waits_for(work, part))
     if record.get("sha") != judged_sha(work, part):
         return Row(part, "unchecked", 0.0)
     points = record.get("points", 0.0)
     return Row(part, str(record.get("status", "failed")), points if isinstance(points, (int, float)) else 0.0)
+
+
+def _waits_for(work: Work, part: Part) -> tuple[str, ...]:
+    judged = parts_judged_with(part) if part.together else []
+    return tuple(
+        other.id
+        for other in judged
+        if other.id in work.helped or not_ready(work, other) or syntax_error_of(work.pieces[other.id]) is not None
+    )
 
 
 def next_step(found: list[Row]) -> str:
