@@ -204,10 +204,11 @@ def expect_keys(
     """
     if type(actual) is not dict:
         raise CheckFailed("the answer isn't a table of tensors", f"{len(expected)} tensors", show(actual), hint)
-    lines = key_differences(actual, expected, causes or {})
+    count, lines = key_differences(actual, expected, causes or {})
     if lines:
         more = [f"… and {len(lines) - MAX_LINES} more"] if len(lines) > MAX_LINES else []
-        raise CheckFailed("\n".join([f"{len(lines)} keys differ:", *lines[:MAX_LINES], *more]), hint=hint)
+        head = "1 key differs:" if count == 1 else f"{count} keys differ:"
+        raise CheckFailed("\n".join([head, *lines[:MAX_LINES], *more]), hint=hint)
 
 
 def expect_refusal(refusal: Any, *, names: Sequence[str] = (), hint: str = "") -> None:

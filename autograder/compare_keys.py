@@ -11,12 +11,16 @@ import difflib
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-KINDS = ("missing", "extra", "differs")
+MAX_ALIKE = 3
 _ALIKE = 0.6
 
 
-def key_differences(actual: Mapping[str, Any], expected: Mapping[str, Any], causes: Mapping[str, str]) -> list[str]:
-    """List what is missing, what is extra and what has another shape or dtype.
+def key_differences(
+    actual: Mapping[str, Any], expected: Mapping[str, Any], causes: Mapping[str, str]
+) -> tuple[int, list[str]]:
+    """Count and list what is missing, what is extra and what has another shape or dtype.
+
+    Many keys of one branch share a line.
 
     Args:
         actual: what came: name -> something with a shape and a dtype.
@@ -26,16 +30,36 @@ def key_differences(actual: Mapping[str, Any], expected: Mapping[str, Any], caus
             so ``extra`` and ``differs``.
     """
     extra = sorted(actual.keys() - expected.keys())
-    lines = []
-    for key in sorted(expected.keys() - actual.keys()):
-        meant = _meant(key, {name: _facts(actual[name]) for name in extra}, _facts(expected[key]))
-        note = f" (did you mean it by {meant}?)" if meant else ""
-        lines.append(f"missing  {key}{note}{_cause('missing', _branch(key, actual), causes)}")
-    lines += [f"extra    {key}{_cause('extra', _branch(key, expected), causes)}" for key in extra]
+    missing = sorted(expected.keys() - actual.keys())
+    facts = {name: _facts(actual[name]) for name in extra}
+    notes = {key: _meant(key, facts, _facts(expected[key])) for key in missing}
+    lines = _branches("missing", missing, actual, causes, notes) + _branches("extra", extra, expected, causes, {})
+    count = len(missing) + len(extra)
     for key in sorted(expected.keys() & actual.keys()):
         mine, theirs = _facts(actual[key]), _facts(expected[key])
         if mine != theirs:
+            count += 1
             lines.append(f"differs  {key}: {_words(mine)}, expected {_words(theirs)}{_cause('differs', key, causes)}")
+    return count, lines
+
+
+def _branches(
+    kind: str, keys: list[str], others: Mapping[str, Any], causes: Mapping[str, str], meant: Mapping[str, str]
+) -> list[str]:
+    lines = []
+    by_branch: dict[str, list[str]] = {}
+    for key in keys:
+        by_branch.setdefault(_branch(key, others), []).append(key)
+    for branch, alike in by_branch.items():
+        cause = _cause(kind, branch, causes)
+        if len(alike) > MAX_ALIKE:
+            example = f"such as {alike[0]}"
+            example += f"; did you mean it by {meant[alike[0]]}?" if meant.get(alike[0]) else ""
+            lines.append(f"{kind:<8} {branch}.… ({len(alike)} keys, {example}){cause}")
+            continue
+        for key in alike:
+            note = f" (did you mean it by {meant[key]}?)" if meant.get(key) else ""
+            lines.append(f"{kind:<8} {key}{note}{cause}")
     return lines
 
 

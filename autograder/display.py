@@ -98,13 +98,16 @@ def result_html(result: PartResult) -> str:
     blocks = [head.rstrip()]
     if result.trap:
         blocks.append(f"<br><b>A known trap:</b> {html.escape(result.trap)}.")
+    opened: set[str] = set()
     for test, title, rest in _to_show(result):
         lines = "\n".join(_written_lines(test.message))
         body = f"<pre>{html.escape(lines)}</pre>" if lines else ""
         tip = f"<i>Hint: {html.escape(test.hint)}</i>" if test.hint else ""
         more = f"<p>{html.escape(rest)}</p>" if rest else ""
+        state = "" if test.title in opened else " open"  # what else goes wrong with the same behaviour opens on demand
+        opened.add(test.title)
         blocks.append(
-            f"<details open><summary>{MARKS[test.status][0]} {html.escape(title)}</summary>{body}{tip}{more}</details>"
+            f"<details{state}><summary>{MARKS[test.status][0]} {html.escape(title)}</summary>{body}{tip}{more}</details>"
         )
     return f"<div>{''.join(blocks)}</div>"
 
@@ -121,8 +124,9 @@ def _to_show(result: PartResult) -> list[tuple[TestResult, str, str]]:
 
 
 def _way(test: TestResult) -> tuple[str, ...]:
-    """Return what is the same for tests that fail in the same way, whatever the sizes in an error's text are."""
-    message = re.sub(r"\d+", "#", test.message) if test.message.startswith("your code raised") else test.message
+    """Return what is the same for tests that fail in the same way, whatever sizes an error or a list of keys speaks of."""
+    speaks_of_sizes = test.message.startswith("your code raised") or re.match(r"\d+ keys? differs?:", test.message)
+    message = re.sub(r"\d+", "#", test.message) if speaks_of_sizes else test.message
     own = test.title if test.hidden or not message else ""  # a hidden case says nothing about how it fails
     return test.status, message, test.hint, own
 
@@ -133,6 +137,7 @@ def _titles(tests: list[TestResult]) -> tuple[str, str]:
     for test in tests:
         by_title.setdefault(test.title, []).append(test)
     first, *others = [_with_cases(title, alike) for title, alike in by_title.items()]
+    others = [text.removesuffix(".") for text in others]
     number = len(tests) - len(by_title[tests[0].title])
     checks = "check fails" if number == 1 else "checks fail"
     return first, f"… and {number} more {checks} in the same way: {'; '.join(others)}" if others else ""

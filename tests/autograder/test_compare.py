@@ -54,6 +54,19 @@ def test_a_layer_that_is_missing_whole_is_the_lists_fault():
     assert told(table("last.weight"), table("norm.weight"))[0].startswith("missing  norm.weight")
 
 
+def test_many_keys_of_one_branch_share_a_line():
+    names = [f"layers.{number}.{part}.weight" for number in (0, 1) for part in ("a", "b", "mlp.gate")]
+    renamed = table(*[name.replace("layers", "layer") for name in names])
+    assert told(renamed, table(*names)) == [
+        "missing  layers.… (6 keys, such as layers.0.a.weight; did you mean it by layer.0.a.weight?)  ← called layers",
+        "extra    layer.… (6 keys, such as layer.0.a.weight)",
+    ]
+    with pytest.raises(CheckFailed, match=r"^12 keys differ:"):
+        expect_keys(renamed, table(*names))
+    with pytest.raises(CheckFailed, match=r"^1 key differs:"):
+        expect_keys({}, table("norm.weight"))
+
+
 def test_only_a_key_of_the_same_shape_and_a_like_name_is_taken_for_a_missing_one():
     dense, sparse = {"mlp.gate_up_proj.weight": (96, 32)}, {"mlp.gate.weight": (12, 32)}
     assert "did you mean" not in "\n".join(told(table(**sparse), table(**dense)))

@@ -30,7 +30,7 @@ def test_one_error_in_many_checks_is_shown_once(show):
     shown = show(result(*tests))
     assert shown.count("your code raised") == shown.count("3 isn") == 1
     assert "It computes. (2 cases: llama, qwen3)" in shown
-    line = "… and 3 more checks fail in the same way: It gives logits. (2 cases: llama, qwen2-tied); It stands alone."
+    line = "… and 3 more checks fail in the same way: It gives logits. (2 cases: llama, qwen2-tied); It stands alone"
     assert line in shown
 
 
@@ -39,9 +39,22 @@ def test_one_error_with_other_sizes_is_still_one_error(show):
     sizes = [RAISED.replace("2 were", f"{number} were") for number in (2, 30)]
     tests = [failed(f"a::{number}", f"Title {number}.", message) for number, message in enumerate(sizes)]
     shown = show(result(*tests))
-    assert shown.count("your code raised") == 1 and "… and 1 more check fails in the same way: Title 1." in shown
+    assert shown.count("your code raised") == 1 and "… and 1 more check fails in the same way: Title 1" in shown
     values = [failed(f"a::{number}", "Title.", f"{number} apples") for number in (1, 2)]
     assert show(result(*values)).count("apples") == 2
+
+
+@SHOWS
+def test_a_list_of_keys_with_other_sizes_is_shown_once(show):
+    lists = [f"{number} keys differ:\nmissing  layers.… ({number} keys)" for number in (24, 36)]
+    shown = show(result(*[failed(f"a::b[{text[:2]}]", "It has keys.", text) for text in lists]))
+    assert shown.count("keys differ") == 1 and "It has keys. (2 cases: 24, 36)" in shown
+
+
+def test_only_the_first_failure_of_a_behaviour_is_open():
+    tests = [failed(f"a::b[{case}]", "It computes.", f"{case} differs") for case in ("llama", "qwen2", "qwen3")]
+    shown = result_html(result(*tests, failed("a::c", "It adds.", "wrong")))
+    assert shown.count("<details open>") == 2 and shown.count("<details>") == 2
 
 
 @SHOWS

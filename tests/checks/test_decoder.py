@@ -134,7 +134,7 @@ def test_a_layer_leaves_its_input_as_it_was(subject):
 def test_the_model_has_the_checkpoints_parameters(subject, case):
     """embed_tokens, as many layers as the config says, each with its own number, and norm."""
     found = subject.ask("decoder.parameters", {"part": "DecoderModel", "config": case["config"]})
-    hint = "layer 0 and layer 1 may differ: give each DecoderLayer its number"
+    hint = "an OPList called layers; layer 0 and layer 1 may differ: give each DecoderLayer its number"
     expect_keys(found, expected_keys(case["config"], "model."), causes=CAUSES, hint=hint)
 
 
