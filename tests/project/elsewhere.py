@@ -15,6 +15,7 @@ ELSEWHERE = {
     "make lab": ("tests/browser/conftest.py", '["make", "--dry-run", "lab", f"LAB_ARGS={arguments}"]'),
     "jupyter lab": ("tests/browser/conftest.py", r'r"jupyter lab\b"'),
     "make site": ("tests/project/test_site.py", 'shell("make site"'),
+    "python -m minisgl fetch": ("tests/engine/test_parity_smollm2.py", '[sys.executable, "-m", "minisgl", "fetch"]'),
     "make lint": ("tests/project/test_lint.py", 'run_module("mypy")'),
     "make notebooks": ("tests/course/test_running.py", "build_chapter(chapter, tmp_path)"),
     "pip install .": ("tests/project/test_packaging.py", 'shell("pip install ."'),

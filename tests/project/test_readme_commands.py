@@ -17,7 +17,6 @@ COMMANDS = commands_of((ROOT / "README.md").read_text())
 IN_THE_CLONE = {
     "python -m autograder doctor --role instructor": ({"expect": (0, 1)}, ("sandbox: ", "piece")),
     "python -m minisgl inspect tiny-qwen3": ({}, ("Qwen3ForCausalLM", "tp sizes")),
-    "python -m minisgl fetch": ({}, ("SmolLM2-135M-Instruct",)),
     "make doctor": ({"expect": (0, 2)}, ("packages: all", "piece")),
     # JupyterLab reads its arguments, says how it would run, and ends.
     'make lab LAB_ARGS="--no-browser --port 9999"': (
