@@ -5,6 +5,7 @@ import os
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -183,6 +184,14 @@ def test_the_guide_s_hidden_case_is_read_by_a_check(monkeypatch, tmp_path):
     assert case.hidden and case["sizes"] == wanted[0]["sizes"]
     check_file = (ROOT / "tests/checks/test_config_drawn.py").read_text()
     assert f'cases("{name}", visible=[{{"id": "small", "sizes": SMALL}}]' in check_file
+
+
+def test_the_guide_s_workspace_for_a_hub_is_in_each_user_s_home(monkeypatch):
+    from autograder.paths import workspace_root
+
+    name, value = re.search(r"`(MINISGL_WORKSPACE)=(\S+)`", TEXTS["docs/instructor.md"]).groups()
+    monkeypatch.setenv(name, value)
+    assert workspace_root() == Path.home().resolve() / "workspace"
 
 
 def test_the_red_team_is_as_large_as_the_guide_says():

@@ -7,20 +7,39 @@ from pathlib import Path
 
 import pytest
 
+from autograder import release
+from autograder.parts import GRADED_MODULES
 from tests.project.shell import shell
 from tests.project.tree import ROOT, tracked_files
 
 
-def test_the_wheel_holds_every_file_of_the_packages_and_the_checks(source: Path, tmp_path: Path):
-    command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation", "-w", tmp_path, source]
+def wheel_of(source: Path, out: Path) -> Path:
+    """Build the wheel of a source tree."""
+    command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation", "-w", out, source]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    (wheel,) = tmp_path.glob("*.whl")
+    (wheel,) = out.glob("*.whl")
+    return wheel
+
+
+def files_in(wheel: Path) -> set[str]:
+    """The packages' files in a wheel."""
+    return {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
+
+
+def test_the_wheel_holds_every_file_of_the_packages_and_the_checks(source: Path, tmp_path: Path):
     names = {path.relative_to(ROOT).as_posix() for path in tracked_files()}
     expected = {name for name in names if name.startswith(("minisgl/", "autograder/"))}
     expected |= {name.replace("tests/", "autograder/", 1) for name in names if name.startswith("tests/checks/")}
-    held = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
-    assert held == expected
+    assert files_in(wheel_of(source, tmp_path)) == expected
+
+
+def test_a_kit_installed_for_all_of_a_hub_gives_no_answer_away(tmp_path: Path):
+    kit = release.build(tmp_path)
+    held = files_in(wheel_of(kit, tmp_path / "wheel"))
+    assert {"minisgl/models/__init__.py", "autograder/commands.py"} <= held
+    assert not {f"minisgl/{module}" for module in GRADED_MODULES} & held
+    assert not {f"autograder/{name}" for name in release.INSTRUCTORS} & held
 
 
 @pytest.fixture(scope="module")
