@@ -1,7 +1,7 @@
 """Grade a simulated class of 1,000 submissions: marks checked, memory bounded, submissions a minute.
 
-    python -m benchmarks.big_class                     # 1,000 students of 01_config on all cores
-    python -m benchmarks.big_class --students 100 --jobs 1
+python -m benchmarks.big_class                     # 1,000 students of 01_config on all cores
+python -m benchmarks.big_class --students 100 --jobs 1
 """
 
 from __future__ import annotations
@@ -90,7 +90,9 @@ def main() -> int:
     problems = wrong_marks(rows, drawn)
     tenth = options.students // 10
     early, late = watch.most(1, 2 * tenth), watch.most(options.students - tenth, options.students)
-    print(f"{len(rows)} submissions in {seconds:.0f} s: {60 * len(rows) / seconds:.1f} a minute with {options.jobs} processes")
+    print(
+        f"{len(rows)} submissions in {seconds:.0f} s: {60 * len(rows) / seconds:.1f} a minute with {options.jobs} processes"
+    )
     print(f"held by the grading processes: {early:.0f} MiB in the first fifth, {late:.0f} MiB in the last tenth")
     print(f"marks: {len(problems)} wrong", *problems[:10], sep="\n  ")
     grown = early > 0 and late > early + SLACK_MIB

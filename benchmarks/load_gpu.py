@@ -247,14 +247,18 @@ def report(folder: Path, rounds: int) -> None:
     print(f"share of pinned bandwidth: {share:.0%} (target: at least 50%)")
     if "transformers" in seconds:
         print(f"times transformers: {seconds['transformers'] / seconds['ours']:.1f} (target: at least 4)")
-    print(f"device peak over the tensors: {max(r['peak'] for r in ours) / ours[0]['bytes'] - 1:.2%} (target: at most 1%)")
+    print(
+        f"device peak over the tensors: {max(r['peak'] for r in ours) / ours[0]['bytes'] - 1:.2%} (target: at most 1%)"
+    )
     drop_from_page_cache(folder)
     disk = disk_speed(folder)
     drop_from_page_cache(folder)
     cold = run_one("ours", folder)
     if isinstance(cold, dict):
         rate = cold["bytes"] / cold["seconds"]
-        print(f"cold: {rate / 1e9:.2f} GB/s, the disk alone {disk / 1e9:.2f} GB/s ({rate / disk:.0%}; target: the disk's)")
+        print(
+            f"cold: {rate / 1e9:.2f} GB/s, the disk alone {disk / 1e9:.2f} GB/s ({rate / disk:.0%}; target: the disk's)"
+        )
 
 
 def main() -> None:

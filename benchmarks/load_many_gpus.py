@@ -110,8 +110,10 @@ def report(title: str, mine: RankLoad, bandwidth: float) -> None:
     dist.all_gather_object(gathered, (asdict(mine), bandwidth))
     if not get_tp_info().is_primary():
         return
-    print(f"\n{title}\n{'rank':>4} {'tensors':>8} {'GB':>7} {'seconds':>8} {'GB/s':>6} {'pinned':>7} {'share':>6}"
-          f" {'host peak MiB':>14} {'device peak MiB':>16}")
+    print(
+        f"\n{title}\n{'rank':>4} {'tensors':>8} {'GB':>7} {'seconds':>8} {'GB/s':>6} {'pinned':>7} {'share':>6}"
+        f" {'host peak MiB':>14} {'device peak MiB':>16}"
+    )
     for load, pinned in gathered:
         rate = load["num_bytes"] / load["seconds"]
         print(
@@ -152,7 +154,9 @@ def compare_checksums(folder: Path, device: torch.device) -> int:
             if projection in ("k_proj", "v_proj"):
                 num_copies = max(tp.size // config.num_kv_heads, 1)
             expected += num_copies * checksum(tensor)
-        assert int(shards_total) == expected, f"{name}: checksum {int(shards_total)} over the ranks, {expected} in the file"
+        assert int(shards_total) == expected, (
+            f"{name}: checksum {int(shards_total)} over the ranks, {expected} in the file"
+        )
     return len(sums)
 
 
@@ -196,7 +200,9 @@ def main() -> None:
         if tp.is_primary():
             print(f"\nchecksums over {tp.size} ranks equal the files': {num_equal} parameters")
             for name, difference in differences.items():
-                print(f"logits of a small {name} over {tp.size} ranks differ from one rank's by {difference:.1e} of their scale")
+                print(
+                    f"logits of a small {name} over {tp.size} ranks differ from one rank's by {difference:.1e} of their scale"
+                )
             assert max(differences.values()) < 1e-4, "logits differ between rank counts"
         synchronize(device)
     close_tensor_parallel()

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import base64
+import functools
+import importlib.util
+import marshal
 import os
 import select
 import shutil
@@ -22,6 +26,21 @@ from autograder.worker.outcome import Outcome, read_reply
 
 START_S = 120.0
 GRACE_S = 20.0
+
+
+@functools.lru_cache(maxsize=256)
+def compiled(text: str) -> str:
+    """Return the content of a ``.pyc`` file that Python takes without a look at the source, in base64.
+
+    Each process of a tree would compile it again, a third of its time. Compiling runs nothing, and what can't be compiled
+    (empty text) each process finds out for itself.
+    """
+    try:
+        code = compile(text, "<tree>", "exec", dont_inherit=True)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return ""
+    header = importlib.util.MAGIC_NUMBER + (1).to_bytes(4, "little") + bytes(8)  # by hash, which isn't checked
+    return base64.b64encode(header + marshal.dumps(code)).decode()
 
 
 class WorkerError(RuntimeError):
@@ -75,7 +94,7 @@ class Worker:
         ours, theirs = socket.socketpair()
         with theirs:
             socket.send_fds(self._control, [b"F"], [theirs.fileno()])
-        plain.send(ours, {"files": files})
+        plain.send(ours, {"files": files, "compiled": {path: compiled(text) for path, text in files.items()}})
         reply = plain.receive(ours)
         if reply is None:
             ours.close()
@@ -156,6 +175,7 @@ class Tree:
     def __init__(self, worker: Worker, connection: socket.socket) -> None:
         self._worker = worker
         self._connection = connection
+        self._num_asked = 0
 
     def ask(
         self, probe: str, args: dict[str, Any], limits: Limits, *, measure: bool = False, conversation: str = ""
@@ -168,9 +188,12 @@ class Tree:
             limits: what it may use.
             measure: whether the peak of memory is wanted.
             conversation: name of the conversation that it may be asked in, after others of that name; without one it
-                gets a process of its own. An answer that isn't ``alone`` may depend on the questions before it.
+                gets a process of its own. An answer that isn't ``alone`` may depend on the questions before it; what
+                isn't an answer always comes from a process of its own.
         """
+        self._num_asked += 1
         request = {
+            "number": self._num_asked,
             "probe": probe,
             "args": self._worker.inside(args),
             "limits": vars(limits),
@@ -189,7 +212,10 @@ class Tree:
             reply = None
         if reply is None:
             return Outcome("crashed", message="the process that ran the code was lost")
-        return read_reply(reply[0], reply[1], limits)
+        found = read_reply(reply[0], reply[1], limits, self._num_asked)
+        if not found.alone and found.status not in ("answered", "error"):
+            return self.ask(probe, args, limits, measure=measure)
+        return found
 
     def close(self) -> None:
         """Give the tree up."""

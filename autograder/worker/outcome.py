@@ -41,7 +41,7 @@ class Outcome:
     alone: bool = True
 
 
-def read_reply(header: dict[str, Any], blob: bytes, limits: Limits) -> Outcome:
+def read_reply(header: dict[str, Any], blob: bytes, limits: Limits, number: int) -> Outcome:
     """Turn a session's reply into an outcome; ``blob`` is what student code sent, and is trusted in nothing."""
     facts: dict[str, Any] = {
         "output": clean(header["output"], 2000),
@@ -52,7 +52,7 @@ def read_reply(header: dict[str, Any], blob: bytes, limits: Limits) -> Outcome:
     }
     ended = header["ended"]
     if ended == "answered":
-        return _read_answer(blob, facts)
+        return _read_answer(blob, facts, number)
     if ended == "ended":
         status, message = _how_it_ended(header["exit_status"], header["cpu_s"], limits)
         return Outcome(status, message=message, **facts)
@@ -60,9 +60,11 @@ def read_reply(header: dict[str, Any], blob: bytes, limits: Limits) -> Outcome:
     return Outcome(status, message=header["detail"], **facts)
 
 
-def _read_answer(blob: bytes, facts: dict[str, Any]) -> Outcome:
+def _read_answer(blob: bytes, facts: dict[str, Any], number: int) -> Outcome:
     try:
         header, tensors = plain.unframe(blob)
+        if header.get("number") != number:
+            raise plain.NotPlain("the code sent something of its own in the place of the answer")
         kind = header.get("kind")
         if kind == "answer" and type(header.get("answer")) is str:
             files = header.get("files")

@@ -24,7 +24,7 @@ def run(
     """Answer one question from a clean fork and leave; never returns.
 
     Args:
-        request: ``probe``, ``args``, ``limits``, ``measure``.
+        request: ``number``, ``probe``, ``args``, ``limits``, ``measure``.
         tree: folder that holds ``minisgl/``.
         private: an empty folder for the probe's files.
         isolated: whether namespaces are there to shut the process in.
@@ -111,18 +111,19 @@ def shut_in(tree: str, private: str, isolated: bool, output_fd: int, keep: tuple
 def _answer(request: dict[str, Any], tree: str, limits: Limits) -> tuple[dict[str, Any], bytes]:
     module, _, name = request["probe"].rpartition(".")
     question = getattr(importlib.import_module(f"autograder.probes.{module}"), name)
+    header: dict[str, Any] = {"number": request["number"]}
     try:
         value = question(**request["args"])
         text, blob = plain.encode(value, limits.answer_mib << 20)
     except plain.NotPlain as error:
-        return {"kind": "error", "error": _described(error, tree) | {"not_plain": True}}, b""
+        return header | {"kind": "error", "error": _described(error, tree) | {"not_plain": True}}, b""
     except MemoryError as error:
-        return {"kind": "memory", "error": _described(error, tree)}, b""
+        return header | {"kind": "memory", "error": _described(error, tree)}, b""
     except BaseException as error:  # also SystemExit and KeyboardInterrupt, which student code may raise
         described = _described(error, tree)
         kind = "memory" if "can't allocate memory" in described["message"] else "error"
-        return {"kind": kind, "error": described}, b""
-    return {"kind": "answer", "files": _loaded_files(tree), "answer": text.decode()}, blob
+        return header | {"kind": kind, "error": described}, b""
+    return header | {"kind": "answer", "files": _loaded_files(tree), "answer": text.decode()}, blob
 
 
 def _described(error: BaseException, tree: str) -> dict[str, Any]:

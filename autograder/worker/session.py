@@ -54,7 +54,7 @@ class Session:
             self.tree = tempfile.mkdtemp(prefix="tree-", dir=self.scratch)
             isolation.adopt_orphans()
         try:
-            build_tree(Path(self.tree), self.provided, first[0]["files"])
+            build_tree(Path(self.tree), self.provided, first[0]["files"], first[0]["compiled"])
             if self.isolated:
                 isolation.make_read_only("/session")
             plain.send(self.connection, {"ready": True})

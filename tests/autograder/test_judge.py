@@ -2,8 +2,10 @@
 
 import pytest
 
+from autograder import paths
+from autograder.check_run import CheckRun
 from autograder.judge import reference_work
-from autograder.parts import BY_ID, parts_of_chapter
+from autograder.parts import BY_ID, PARTS, parts_of_chapter
 from autograder.trees import Work, prerequisites, tree_for
 
 HEAD_DIM, KV_BYTES, TOGETHER = BY_ID["config.head_dim"], BY_ID["config.kv_bytes"], BY_ID["config.together"]
@@ -108,3 +110,13 @@ def test_code_that_is_right_in_a_process_of_its_own_keeps_its_marks(judge, work,
     (result,), digests = judge.run(work, [HEAD_DIM])
     assert (result.status, result.points) == ("passed", HEAD_DIM.points)
     assert digests == judge.run(reference_work(CHAPTER), [HEAD_DIM])[1]  # a repeated test has its own answers only
+
+
+@pytest.mark.parametrize("chapter", sorted({part.chapter for part in PARTS}))
+def test_the_files_that_name_a_chapters_parts_hold_all_of_its_checks(monkeypatch, judge, chapter):
+    parts = parts_of_chapter(chapter)
+    nothing = Work()
+    some = judge.judge(nothing, parts)
+    monkeypatch.setattr(CheckRun, "_check_files", lambda self: [str(paths.checks_root())])
+    assert judge.judge(nothing, parts) == some
+    assert all(result.tests for result in some)

@@ -14,7 +14,7 @@ import pytest
 
 from autograder import paths
 from autograder.figures import QWEN3_0_6B
-from autograder.worker.client import Worker, WorkerError
+from autograder.worker.client import Worker, WorkerError, compiled
 from autograder.worker.limits import Limits
 from autograder.worker.outcome import clean
 from tests.autograder.helpers import head_dim
@@ -185,6 +185,7 @@ def test_files_of_a_conversation_are_gone_for_the_next(worker):
         "import time; time.sleep(60)",
         "any(iter(int, 1))",  # an endless loop in C
         "print('x' * (1 << 20))",
+        "KEPT = bytearray(1 << 30)",
         "import os; [os.close(fd) for fd in range(3, 64) if os.path.exists(f'/proc/self/fd/{fd}')]",
     ],
 )
@@ -217,7 +218,9 @@ def test_what_is_said_beyond_an_answer_ends_a_conversation(worker):
     found = [tree.ask("config.head_dim", QUESTION, SHORT, conversation="one") for _ in range(3)]
     other = tree.ask("config.architecture", QUESTION, SHORT, conversation="one")
     tree.close()
-    assert {each.value for each in found} <= {99, 128}  # what it says in its own name, and nothing worse
+    assert [(each.status, each.message) for each in found] == 3 * [
+        ("refused", "the code sent something of its own in the place of the answer")
+    ]
     assert other.value == "Qwen3ForCausalLM"
 
 
@@ -295,3 +298,10 @@ def test_the_sandbox_also_works_from_an_environment_in_tmp(tmp_path):
     asked = [place / "bin" / "python", "-c", script]
     answer = subprocess.run(asked, capture_output=True, text=True, check=True, env=environment)
     assert answer.stdout == "None\n"
+
+
+def test_what_was_compiled_beforehand_is_what_runs_and_keeps_its_places(worker):
+    found = ask(worker, head_dim("raise KeyError('gone')"))
+    last = found.error["frames"][-1]
+    assert (last["file"], last["text"]) == ("models/config.py", "raise KeyError('gone')")
+    assert compiled("def f(:\n") == "" and compiled("x = 1\n") != compiled("x = 2\n")

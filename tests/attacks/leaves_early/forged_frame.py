@@ -2,7 +2,7 @@
 # example: a forged verdict on every open descriptor
 # part: config.head_dim
 # status: refused
-# cause: no known kind
+# cause: something of its own in the place of the answer
 def head_dim_of(hf_config):
     import json
     import os
