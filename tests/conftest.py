@@ -1,6 +1,7 @@
 """What every test of the project shares: one thread, fixed seeds, the repository's root, no network."""
 
 import os
+import platform
 import random
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,11 +23,13 @@ torch.set_num_threads(1)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what can only run on a GPU where there is none; pytest counts it as deselected."""
-    without_gpu = [item for item in items if torch.cuda.is_available() or item.get_closest_marker("gpu") is None]
-    if len(without_gpu) < len(items):
-        config.hook.pytest_deselected(items=[item for item in items if item not in without_gpu])
-        items[:] = without_gpu
+    """Leave out what can't run on this kind of machine: without a GPU, or not on Linux; pytest counts it as deselected."""
+    lacking = {"gpu": not torch.cuda.is_available(), "sandbox": platform.system() != "Linux"}
+    marks = [mark for mark, lacks in lacking.items() if lacks]
+    left_out = [item for item in items if any(item.get_closest_marker(mark) for mark in marks)]
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if item not in left_out]
 
 
 @pytest.fixture(scope="session")

@@ -40,6 +40,7 @@ def judge():
     assert redteam.traces() == before, "an attack left something on this machine"
 
 
+@pytest.mark.sandbox
 @pytest.mark.parametrize("attack", ATTACKS, ids=lambda attack: f"{attack.kind}: {attack.name}".replace(" ", "_"))
 def test_the_defence_holds(judge, attack):
     verdict = redteam.judge_attack(judge, attack)
@@ -68,6 +69,7 @@ def planted(folder, **facts):
     return str(folder)
 
 
+@pytest.mark.sandbox
 def test_a_trick_that_works_is_reported_and_ends_with_1(tmp_path, capsys):
     code = redteam.main(["planted", "--attacks", planted(tmp_path), "--json", str(tmp_path / "verdicts.json")])
     shown = capsys.readouterr().out

@@ -26,7 +26,7 @@ def boxed_worker() -> Iterator[Worker]:
         yield worker
 
 
-@pytest.fixture(params=["plain", "boxed"])
+@pytest.fixture(params=["plain", pytest.param("boxed", marks=pytest.mark.sandbox)])
 def worker(request: pytest.FixtureRequest) -> Worker:
     """A worker without and with the sandbox, in turn."""
     return request.getfixturevalue(f"{request.param}_worker")

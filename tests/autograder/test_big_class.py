@@ -35,6 +35,7 @@ def test_each_kind_of_wrong_mark_is_found():
     assert "don't add up" in wrong_marks([{**row("a", 2.0), "points": 3.0}], {"a": right})[0]
 
 
+@pytest.mark.sandbox
 @pytest.mark.timeout(1200)
 def test_a_class_gets_its_marks(tmp_path):
     drawn = dict(students("01_config", NUM_STUDENTS, most_parts=2))

@@ -60,6 +60,7 @@ def test_the_canary_is_in_no_file_of_the_kit_or_the_release_notebooks(instructor
         assert not [name for name in archive.namelist() if holds_canary(archive.read(name)) or CANARY in name]
 
 
+@pytest.mark.sandbox
 @pytest.mark.timeout(600)
 def test_the_canary_is_in_no_report_and_no_feedback_whatever_a_submission_does(instructor, tmp_path):
     (tmp_path / "class").mkdir()

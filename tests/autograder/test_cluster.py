@@ -58,6 +58,7 @@ def cluster(tmp_path):
         log.close()
 
 
+@pytest.mark.sandbox
 @pytest.mark.timeout(600)
 @pytest.mark.filterwarnings("ignore")
 def test_a_cluster_gives_the_same_report_although_a_worker_is_killed(cluster, tmp_path):

@@ -59,6 +59,7 @@ def head_dim(row):
     return next(part for part in row["parts"] if part["id"] == "config.head_dim")
 
 
+@pytest.mark.sandbox
 def test_each_submission_gets_its_mark_and_reason(graded):
     assert head_dim(graded["ann"])["points"] == BY_ID["config.head_dim"].points
     assert graded["ann"]["points"] == head_dim(graded["ann"])["points"]
@@ -69,6 +70,7 @@ def test_each_submission_gets_its_mark_and_reason(graded):
     assert "JSON is broken" in graded["zoe"]["message"]
 
 
+@pytest.mark.sandbox
 def test_the_table_and_the_pages_say_the_same(course, graded):
     with (course / "one" / "grades.csv").open() as file:
         table = {line["student"]: float(line["points"]) for line in csv.DictReader(file)}
@@ -77,6 +79,7 @@ def test_the_table_and_the_pages_say_the_same(course, graded):
     assert "expected: 128" in page and "came:     64" in page and "Hint:" in page
 
 
+@pytest.mark.sandbox
 def test_hidden_cases_count_and_are_told_without_their_values(course, graded):
     tests = {test["id"]: test for test in head_dim(graded["ben"])["tests"]}
     secret = [test for name, test in tests.items() if "hidden-" in name]
@@ -89,6 +92,7 @@ def test_hidden_cases_count_and_are_told_without_their_values(course, graded):
             assert str(CANARY) not in text and seed not in text, path
 
 
+@pytest.mark.sandbox
 def test_the_report_is_the_same_whatever_the_order_and_jobs(course, graded):
     other = list(reversed(find([course / "class"])))
     grade(other, course / "two", jobs=1, hidden_folder=course / "instructor", show_bar=False)
@@ -96,6 +100,7 @@ def test_the_report_is_the_same_whatever_the_order_and_jobs(course, graded):
         assert (course / "one" / name).read_bytes() == (course / "two" / name).read_bytes()
 
 
+@pytest.mark.sandbox
 def test_a_killed_run_goes_on_where_it_stopped(course, graded):
     out = course / "three"
     command = [sys.executable, "-m", "autograder", "grade", str(course / "class"), "--out", str(out), "--jobs", "1"]

@@ -18,6 +18,7 @@ from autograder.parts import BY_ID, grade_id, parts_of_chapter
 from autograder.reference import piece
 from autograder.submissions import find
 
+pytestmark = pytest.mark.sandbox
 CHAPTER = "01_config"
 WRITTEN = [part for part in parts_of_chapter(CHAPTER) if not part.together]
 CHEAP = ["config.head_dim", "config.kv_bytes", "config.biases", "config.moe"]

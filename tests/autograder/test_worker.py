@@ -289,6 +289,7 @@ def test_a_worker_that_cannot_start_says_so(monkeypatch):
             worker.open({})
 
 
+@pytest.mark.sandbox
 def test_the_sandbox_also_works_from_an_environment_in_tmp(tmp_path):
     # Like that of a clone in /tmp, over which the sandbox has a /tmp of its own.
     place = tmp_path / "environment"

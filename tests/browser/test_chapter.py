@@ -34,6 +34,7 @@ def test_lab_opens_at_the_first_chapter(page):
     assert page.errors == []
 
 
+@pytest.mark.sandbox
 def test_a_part_written_wrong_then_right_then_validated_and_graded(page, lab, course):
     notebook = Notebook(page, lab, NOTEBOOK)
     notebook.run("code-20a69abba4")  # %load_ext autograder

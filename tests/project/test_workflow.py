@@ -88,3 +88,15 @@ def test_post_build_works_also_without_a_model(source: Path, environment: Path, 
 def test_binder_finds_what_it_reads(file: str):
     assert (ROOT / file).is_file()
     assert not [name for name in ("binder", ".binder", "Dockerfile") if (ROOT / name).exists()], "would be read instead"
+
+
+def test_on_macos_only_what_needs_bubblewrap_is_left_out():
+    program = (
+        "import platform, sys, pytest, torch; platform.system = lambda: 'Darwin'; "
+        "sys.exit(pytest.main(['--collect-only', '-q', '-p', 'no:cacheprovider', *sys.argv[1:]]))"
+    )
+    files = "tests/attacks/test_redteam.py tests/autograder/test_grade.py tests/autograder/test_worker.py"
+    told = shell(f'python -c "{program}" {files}')
+    assert "test_the_defence_holds" not in told and "[boxed" not in told and "deselected" in told
+    assert "test_every_kind_has_an_attack" in told and "[plain" in told
+    assert "test_without_a_sandbox_it_refuses_unless_told_otherwise" in told
