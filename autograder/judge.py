@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Sequence
-from typing import Any
 
 from autograder.check_run import CheckRun
 from autograder.diagnosis import name_trap
@@ -80,8 +79,3 @@ def reference_work(parts: Sequence[Part]) -> Work:
     from autograder import reference
 
     return Work({part.id: reference.piece(part.id) for part in parts if not part.together})
-
-
-def as_any(results: Sequence[PartResult]) -> list[dict[str, Any]]:
-    """Return results as JSON can hold them."""
-    return [result.as_plain() for result in results]

@@ -69,18 +69,18 @@ def status_kib(pid: int | str, *names: str) -> dict[str, int]:
 def apply(limits: Limits) -> None:
     """Put the limits on the calling process (for its children too, each on its own)."""
     _limit(resource.RLIMIT_CORE, 0)
-    _limit(resource.RLIMIT_CPU, max(1, limits.cpu_s))
+    # At the first limit comes a signal that tells why, at the second, for whoever catches that, an end.
+    _limit(resource.RLIMIT_CPU, max(1, limits.cpu_s), spare=1)
     _limit(resource.RLIMIT_FSIZE, limits.file_mib * MIB)
     mapped = status_kib("self", "VmData")["VmData"] * 1024
     if mapped:
         _limit(resource.RLIMIT_DATA, mapped + limits.memory_mib * MIB)
 
 
-def _limit(which: int, value: int) -> None:
+def _limit(which: int, value: int, spare: int = 0) -> None:
     _, hard = resource.getrlimit(which)
-    if hard != resource.RLIM_INFINITY:
-        value = min(value, hard)
-    resource.setrlimit(which, (value, value))
+    most = value + spare if hard == resource.RLIM_INFINITY else min(value + spare, hard)
+    resource.setrlimit(which, (min(value, most), most))
 
 
 def descendants(pid: int | str) -> list[int]:

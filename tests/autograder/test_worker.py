@@ -68,6 +68,7 @@ def test_an_exception_is_described_with_its_place(worker):
         ("return head_dim_of(hf_config)", "error", "RecursionError"),
         ("while True: pass", "time_limit", "processor"),
         ("while True:\n    try:\n        while True: pass\n    except BaseException: pass", "time_limit", "processor"),
+        ("import signal; signal.signal(signal.SIGXCPU, signal.SIG_IGN)\nwhile True: pass", "time_limit", "processor"),
         ("import time; time.sleep(1000)", "time_limit", "no answer after 4 s"),
         ("import ctypes; ctypes.CDLL(None).pause()", "time_limit", "no answer"),
         ("x = bytearray(2 << 30)", "memory_limit", "memory"),
