@@ -27,6 +27,7 @@ from autograder.submissions import Submission, find
 from autograder.worker import sandbox
 
 SHOWN_REFUSALS = 20
+STYLE = "body{font-family:sans-serif;line-height:1.4;max-width:60em;margin:2em auto;padding:0 1em}pre{overflow-x:auto}"
 
 
 def main(argv: list[str]) -> int:
@@ -56,7 +57,9 @@ def main(argv: list[str]) -> int:
         if options.gradebook is not None:
             from autograder.gradebook import write_rows
 
-            write_rows(rows, options.gradebook)
+            database = options.gradebook or gradebook_here()
+            write_rows(_one_each(rows), database)
+            print(f"the gradebook {database} has these marks")
     except ValueError as error:
         print(error, file=sys.stderr)
         return 2
@@ -86,6 +89,12 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--hidden", type=Path, metavar="DIR", help="folder of the hidden cases (default: instructor/)")
     parser.add_argument("--gradebook", nargs="?", const="", metavar="URL", help="also write into nbgrader's gradebook")
     return parser
+
+
+def gradebook_here() -> str:
+    """Return the gradebook of the course in this folder; in a folder without nbgrader's configuration, the clone's."""
+    here = Path.cwd()
+    return f"sqlite:///{(here if (here / 'nbgrader_config.py').is_file() else paths.HOME) / 'gradebook.db'}"
 
 
 def grade(
@@ -175,9 +184,27 @@ def _write_reports(rows: list[dict[str, Any]], out: Path, sandboxed: bool) -> No
         writer.writerow([_harmless(cell) for cell in cells])
     _replace(out / "grades.csv", table.getvalue())
     (out / "feedback").mkdir(exist_ok=True)
+    for name, row in _pages(rows):
+        _replace(out / "feedback" / name, feedback_page(row))
+
+
+def _one_each(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Keep a student's first row of a chapter, which is the graded one where the same name handed in twice."""
+    kept: dict[tuple[str, str], dict[str, Any]] = {}
     for row in rows:
-        name = re.sub(r"[^A-Za-z0-9_.-]", "_", f"{row['student']}-{row['chapter']}") or "unnamed"
-        _replace(out / "feedback" / f"{name}.html", feedback_page(row))
+        kept.setdefault((row["student"], row["chapter"]), row)
+    return list(kept.values())
+
+
+def _pages(rows: list[dict[str, Any]]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield a file name for each student's page; no two are one, on a disk that ignores case either."""
+    taken: set[str] = set()
+    for row in _one_each(rows):
+        student = re.sub(r"[^\w.-]", "_", row["student"]).encode()[:150].decode(errors="ignore")
+        while (name := f"{student}-{row['chapter']}.html").casefold() in taken:
+            student += "_"
+        taken.add(name.casefold())
+        yield name, row
 
 
 def _harmless(cell: Any) -> Any:
@@ -193,8 +220,13 @@ def feedback_page(row: dict[str, Any]) -> str:
     title = html.escape(f"{row['student']}: {row['chapter']}")
     body = "".join(result_html(PartResult.from_plain(values)) + "<hr>" for values in row["feedback"])
     note = f"<p>{html.escape(row['message'])}</p>" if row["message"] else ""
+    if row["status"] == "refused":
+        note += (
+            "<p>So nothing could be graded. Expected a notebook as JupyterLab saves it. Open yours, save it, see that it "
+            "opens again, and hand it in anew.</p>"
+        )
     return (
-        f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{title}</title></head><body>'
+        f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{title}</title><style>{STYLE}</style></head><body>'
         f"<h1>{title}</h1><p>{row['points']:g} of {row['max_points']:g} points</p>{note}{body}</body></html>\n"
     )
 

@@ -18,7 +18,10 @@ def model_config(config: dict[str, Any]) -> Any:
 
 
 def shard_slice(config: dict[str, Any], shapes: dict[str, list[int]], tp_size: int) -> dict[str, list[list[list[int]]]]:
-    """Ask which part of each stored tensor each rank holds: key -> for each rank [start, stop] of each dimension."""
+    """Ask which part of each stored tensor each rank holds: key -> for each rank [start, stop] of each dimension.
+
+    They are given as they come, also where they lie outside the tensor.
+    """
     from minisgl.models import weight
 
     made = model_config(config)
@@ -33,7 +36,10 @@ def _bounds(cut: Any, shape: list[int]) -> list[list[int]]:
     steps = [piece.indices(size)[2] for piece, size in zip(cut, shape, strict=True)]
     if steps != [1] * len(shape):
         raise ValueError(f"slices of steps {steps} were given for shape {shape}; each step was expected to be 1")
-    return [[*piece.indices(size)[:2]] for piece, size in zip(cut, shape, strict=True)]
+    return [
+        [piece.start if piece.start is not None else 0, piece.stop if piece.stop is not None else size]
+        for piece, size in zip(cut, shape, strict=True)
+    ]
 
 
 def shard_tensor(config: dict[str, Any], tensors: str, tp_size: int) -> dict[str, Any]:

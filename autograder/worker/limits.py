@@ -32,7 +32,7 @@ class Limits:
         answer_mib: size of the answer.
     """
 
-    cpu_s: int = 20
+    cpu_s: int = 10
     wall_s: float = 40.0
     memory_mib: int = 1024
     processes: int = 48

@@ -11,10 +11,11 @@ import time
 import pytest
 
 from autograder import hidden, paths, reference
-from autograder.grade import grade, main
+from autograder.grade import _write_reports, feedback_page, grade, gradebook_here, main
+from autograder.grading import refused_row
 from autograder.parts import BY_ID
 from autograder.redteam_files import notebook
-from autograder.submissions import find
+from autograder.submissions import Submission, find
 
 CANARY = 7654322  # a size in a hidden case
 RIGHT = reference.piece("config.head_dim")
@@ -144,6 +145,44 @@ def test_the_shell_names_what_it_refused_and_why(tmp_path, capfd):
     told = capfd.readouterr()
     assert told.err == "refused: ghost: ghost.ipynb doesn't exist\n"  # and no bar over nothing
     assert told.out.startswith("0 graded, 1 refused; see ")
+
+
+def test_what_comes_second_under_a_name_undoes_neither_the_page_nor_the_mark_of_the_first(tmp_path, monkeypatch):
+    book = json.dumps(notebook("%%module models/config.py head_dim\ndef head_dim_of(hf_config):\n    return 1\n"))
+    for folder, text in (("one", book), ("two", "{")):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "zoe.ipynb").write_text(text)
+    submissions = find([tmp_path / folder / "zoe.ipynb" for folder in ("one", "two")], "01_config")
+    row = {"student": "zoe", "chapter": "01_config", "points": 2, "max_points": 28, "parts": [], "feedback": []}
+    graded = {**row, "status": "graded", "message": ""}
+    monkeypatch.setattr("autograder.grade.run_all", lambda pending, **_: [(key, graded) for key in pending])
+    written = []
+    monkeypatch.setattr("autograder.gradebook.write_rows", lambda rows, url: written.extend(rows))
+    monkeypatch.setattr("autograder.grade.find", lambda *_: submissions)
+    words = [str(tmp_path), "--out", str(tmp_path / "out"), "--no-sandbox", "--gradebook", "sqlite://"]
+    assert main(words) == 1
+    assert written == [graded]
+    assert "2 of 28 points" in (tmp_path / "out/feedback/zoe-01_config.html").read_text()
+
+
+def test_pages_of_names_that_are_hardly_letters_or_differ_in_case_stay_apart(tmp_path):
+    names = ["王伟", "李娜", "Ada K", "Ada_K", "ann", "Ann", "名" * 80]
+    _write_reports([refused_row(Submission(name, "01_config", refusal="no")) for name in names], tmp_path, True)
+    pages = {path.name.casefold(): path.read_text() for path in (tmp_path / "feedback").iterdir()}
+    assert len(pages) == len(names)
+    assert "李娜: 01_config" in pages["李娜-01_config.html"]
+
+
+def test_the_page_of_refused_work_says_what_to_do():
+    page = feedback_page(refused_row(Submission("zoe", "01_config", refusal="its JSON is broken")))
+    assert "its JSON is broken" in page and "hand it in anew" in page
+
+
+def test_the_gradebook_is_that_of_the_course_one_stands_in(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert gradebook_here() == f"sqlite:///{paths.HOME / 'gradebook.db'}"
+    (tmp_path / "nbgrader_config.py").touch()
+    assert gradebook_here() == f"sqlite:///{tmp_path / 'gradebook.db'}"
 
 
 def test_a_seed_is_drawn_once_and_kept(tmp_path):

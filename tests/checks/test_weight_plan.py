@@ -7,6 +7,7 @@ import torch
 
 from autograder.checking import cases, expect, expect_keys, expect_refusal, expect_true
 from autograder.oracles import parameters, small, stored_tensors
+from minisgl.checkpoint import open_checkpoint
 from minisgl.checkpoint.maker import make_checkpoint
 
 QWEN3 = small("qwen3", tie_word_embeddings=True)
@@ -221,6 +222,19 @@ def test_the_plan_puts_every_row_in_its_place(subject, case):
             expect(tensor, wanted, what=f"{plan['name']} on rank {rank}", hint=hint)
             hint = "ask shard_slice for this rank's part of each tensor: reading more is a waste of time and memory"
             expect_true(padded or moved == wanted.numel(), f"{plan['name']}: {moved} numbers are read", hint=hint)
+
+
+@pytest.mark.part("weight.plan")
+@pytest.mark.parametrize("layout", ["torn", "shuffled"])
+def test_plans_come_in_the_order_in_which_the_files_begin_them(subject, layout):
+    """First the parameter whose first bytes come first: the files are read from front to back, as far as possible."""
+    folder = checkpoint_of(subject, {"config": MIXTURE, "layout": {"files": 12, "layout": layout}})
+    plans = subject.ask("weight.plan", {"folder": str(folder)})
+    places = list(open_checkpoint(folder).tensors.values())
+    order = {(tensor.file.name, tensor.offset): number for number, tensor in enumerate(places)}
+    begins = {plan["name"]: min(order[piece["file"], piece["offset"]] for piece in plan["pieces"]) for plan in plans}
+    hint = "sort the plans by the first of their tensors, in the order of `stored`, which is that of the files"
+    expect(list(begins), sorted(begins, key=begins.__getitem__), what="the plans' order", hint=hint)
 
 
 @pytest.mark.part("weight.plan")

@@ -57,6 +57,9 @@ def test_a_slice_is_exactly_what_the_rank_holds(subject, case):
     found = subject.ask("weight.shard_slice", args)
     for key, tensor in tensors.items():
         for rank, bounds in enumerate(found[key]):
+            inside = all(0 <= start <= stop <= size for (start, stop), size in zip(bounds, tensor.shape, strict=True))
+            hint = "stop at the last row there is, and start no later: what is read is stop minus start"
+            expect_true(inside, f"{key} on rank {rank} of {tp_size}: {bounds} of {list(tensor.shape)}", hint=hint)
             cut = tensor[tuple(slice(start, stop) for start, stop in bounds)]
             expected = local_tensor(key, tensor, config, rank, tp_size)
             num_rows = max(0, min(tensor.shape[0] - rank * expected.shape[0], expected.shape[0]))
