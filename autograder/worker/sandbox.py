@@ -3,8 +3,8 @@
 What it covers: no network but a loopback of its own; its own process, IPC, user and mount namespaces; a read-only
 system of which only ``/usr``, the Python environment, the provided files, the worker's own code and the current
 test's case folder are to be seen; no home, no ``/tmp`` of the host, no gradebook, no hidden expectations, no other
-submission, none of the reference's graded modules; for each probe an empty ``/tmp`` that is gone afterwards, no
-capabilities, and the limits of ``limits.py``.
+submission, none of the reference's graded modules; for each process of a question, or of a conversation of several, an
+empty ``/tmp`` that is gone afterwards, no capabilities, and the limits of ``limits.py``.
 
 What it doesn't cover: faults of the kernel itself (it is shared with the host); side channels such as timing and
 cache contention; a probe reading the *other* parts of the reference, which run beside the part under judgement and
