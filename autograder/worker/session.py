@@ -26,6 +26,8 @@ TMPFS = (Limits().file_mib, Limits().files)
 SHM = (64, 64)
 # A tree that can't keep a conversation up isn't asked to, after so many tries.
 MAX_LOST = 3
+# Of a conversation, as far as the limit on its processor time is concerned; a part's checks ask a few hundred.
+MAX_QUESTIONS = 500
 
 
 class Session:
@@ -79,8 +81,9 @@ class Session:
         if self.conversation is None or self.conversation.name != request["conversation"]:
             self._end_conversation()
             if self.num_lost < MAX_LOST:
+                together = replace(limits, cpu_s=MAX_QUESTIONS * limits.cpu_s)  # each has PATIENCE_S at most
                 self.conversation = Conversation(
-                    request["conversation"], self.tree, self._private(), self.isolated, limits
+                    request["conversation"], self.tree, self._private(), self.isolated, together
                 )
         if self.conversation is None:
             return Watched()

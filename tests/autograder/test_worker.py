@@ -307,3 +307,11 @@ def test_what_was_compiled_beforehand_is_what_runs_and_keeps_its_places(worker):
     last = found.error["frames"][-1]
     assert (last["file"], last["text"]) == ("models/config.py", "raise KeyError('gone')")
     assert compiled("def f(:\n") == "" and compiled("x = 1\n") != compiled("x = 2\n")
+
+
+def test_a_conversation_has_the_processor_time_of_all_its_questions(worker):
+    body = "import time\nend = time.process_time() + 0.5\nwhile time.process_time() < end: pass\nreturn 1"
+    tree = worker.open(head_dim(body))
+    found = [tree.ask("config.head_dim", QUESTION, SHORT.changed({"cpu_s": 1}), conversation="one") for _ in range(4)]
+    tree.close()
+    assert not any(each.alone for each in found)
