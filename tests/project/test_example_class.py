@@ -142,6 +142,13 @@ def test_the_guide_s_table_has_every_student():
     assert "a class of nine" in GUIDE and len(example_class.CLASS) == 9
 
 
+@pytest.mark.parametrize("end", ["_/01_config.ipynb", "/01_config.ipynb", "_01_config.ipynb"])
+def test_the_guide_s_pattern_for_moodle_finds_student_and_chapter(end: str):
+    (pattern,) = re.findall(r"^```\n(\(\?:.*)\n```", GUIDE, flags=re.MULTILINE)
+    found = re.match(pattern, f"/course/downloaded/01_config/extracted/class/Ada King_123_assignsubmission_file{end}")
+    assert found and found.groupdict() == {"student_id": "Ada King", "file_id": "01_config"}
+
+
 def test_the_example_penalty_takes_a_tenth_for_each_day_begun(monkeypatch):
     monkeypatch.syspath_prepend(ROOT / "docs/examples")
     import late
