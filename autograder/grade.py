@@ -87,7 +87,13 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--no-sandbox", action="store_true", help="run student code without bubblewrap")
     parser.add_argument("--chapter", help="grade this chapter only; otherwise those that a submission has parts of")
     parser.add_argument("--hidden", type=Path, metavar="DIR", help="folder of the hidden cases (default: instructor/)")
-    parser.add_argument("--gradebook", nargs="?", const="", metavar="URL", help="also write into nbgrader's gradebook")
+    parser.add_argument(
+        "--gradebook",
+        nargs="?",
+        const="",
+        metavar="URL",
+        help="also write into nbgrader's gradebook (default: that of the course in this folder, else the clone's)",
+    )
     return parser
 
 
