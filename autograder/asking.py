@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from autograder.checking import CheckFailed, Refusal, Subject, expect, expect_refusal, failure_of
+from autograder.checking import CheckFailed, Refusal, Subject, expect, expect_refusal
 
 # Numbers that a config holds are passed on, not computed: 1e6 and 1000000 are the same, and nothing else is.
 EXACT = 1e-12
@@ -70,6 +70,6 @@ def refuses(
     if found.status == "answered":
         expect(found.value, f"a ConfigError that names {', '.join(names)}", hint=hint)
     if found.status != "error" or found.error["type"] == "NotImplementedError":
-        raise failure_of(found)
+        raise subject.failure(found)
     error = found.error
     expect_refusal(Refusal(error["type"], tuple(error["bases"]), error["message"]), names=names, hint=hint)

@@ -47,6 +47,7 @@ class CheckRun:
         self.results: dict[str, list[TestResult]] = {}
         self.digests: dict[str, dict[str, list[str]]] = {}
         self.faults: list[str] = []
+        self._own_lines = frozenset(line.strip() for text in work.pieces.values() for line in text.splitlines())
         self._open: tuple[str, Tree] | None = None
         self._subject: Subject | None = None
 
@@ -136,7 +137,7 @@ class CheckRun:
         if self._open is None or self._open[0] != part.id:
             self.close_tree()
             self._open = (part.id, self.worker.open(tree_for(self.work, part)))
-        self._subject = Subject(self._open[1], self.worker, self.limits, part.id)
+        self._subject = Subject(self._open[1], self.worker, self.limits, part.id, self._own_lines)
         return self._subject
 
     def close_tree(self) -> None:

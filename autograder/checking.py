@@ -135,6 +135,7 @@ class Subject:
 
     Attributes:
         conversation: name of the conversation in which the questions are asked; empty: each in its own process.
+        own_lines: the lines that the student wrote, of which a failure may show one; None: all are.
         digests: a digest of each answer so far, in order: by them a known wrong solution is recognized.
         alone: whether no answer so far came out of a conversation.
     """
@@ -143,6 +144,7 @@ class Subject:
     worker: Worker
     limits: Limits = field(default_factory=Limits)
     conversation: str = ""
+    own_lines: frozenset[str] | None = None
     digests: list[str] = field(default_factory=list)
     alone: bool = True
     _folders: list[Path] = field(default_factory=list)
@@ -185,7 +187,7 @@ class Subject:
         """
         found = self.outcome(probe, args, limits=limits, measure=measure)
         if found.status != "answered":
-            raise failure_of(found)
+            raise self.failure(found)
         return found.value
 
     def refusal(self, probe: str, args: dict[str, Any] | None = None, *, hint: str = "", **options: Any) -> Refusal:
@@ -200,8 +202,12 @@ class Subject:
                 "this was to be refused with an error", "a ValueError", f"the answer {show(found.value)}", hint
             )
         if found.status != "error" or found.error["type"] == "NotImplementedError":
-            raise failure_of(found)
+            raise self.failure(found)
         return Refusal(found.error["type"], tuple(found.error["bases"]), found.error["message"])
+
+    def failure(self, found: Outcome) -> CheckFailed:
+        """Turn an outcome without an answer into the failure that is shown."""
+        return failure_of(found, self.own_lines)
 
     def folder(self, name: str = "files") -> Path:
         """Make an empty folder whose path may be passed as an argument; the probe can read it."""
@@ -219,8 +225,8 @@ class Subject:
         self._folders.clear()
 
 
-def failure_of(found: Outcome) -> CheckFailed:
-    """Turn an outcome without an answer into the failure that is shown."""
+def failure_of(found: Outcome, own_lines: frozenset[str] | None = None) -> CheckFailed:
+    """Turn an outcome without an answer into the failure that is shown; see ``Subject.own_lines``."""
     if found.status != "error":
         words = {"time_limit": "time", "memory_limit": "memory", "output_limit": "output"}
         reason = f"limit on {words[found.status]}: " if found.status in words else ""
@@ -229,9 +235,13 @@ def failure_of(found: Outcome) -> CheckFailed:
     if error["type"] == "NotImplementedError" and error["frames"]:
         return CheckFailed(f"{error['frames'][-1]['function']} isn't written yet", status="not_written")
     text = f"your code raised {error['type']}: {error['message'][:600]}"
-    if error["frames"]:
-        last = error["frames"][-1]
+    own = [frame for frame in error["frames"] if own_lines is None or frame["text"].strip() in own_lines]
+    if own:
+        last = own[-1]
         text += f"\nin {last['function'] or 'the file'} ({last['file']}, line {last['line']}): {last['text']}"
+    if error["frames"] and error["frames"][-1] not in own:
+        other = error["frames"][-1]["function"]
+        text += f"\nraised in the course's own {other or 'file'}, which works with what your part gives"
     return CheckFailed(text)
 
 

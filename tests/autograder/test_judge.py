@@ -4,9 +4,11 @@ import pytest
 
 from autograder import paths
 from autograder.check_run import CheckRun
+from autograder.checking import failure_of
 from autograder.judge import reference_work
 from autograder.parts import BY_ID, PARTS, parts_of_chapter
 from autograder.trees import Work, prerequisites, tree_for
+from autograder.worker.outcome import Outcome
 
 HEAD_DIM, KV_BYTES, TOGETHER = BY_ID["config.head_dim"], BY_ID["config.kv_bytes"], BY_ID["config.together"]
 CHAPTER = parts_of_chapter("01_config")
@@ -120,3 +122,27 @@ def test_the_files_that_name_a_chapters_parts_hold_all_of_its_checks(monkeypatch
     monkeypatch.setattr(CheckRun, "_check_files", lambda self: [str(paths.checks_root())])
     assert judge.judge(nothing, parts) == some
     assert all(result.tests for result in some)
+
+
+def test_feedback_quotes_the_students_lines_and_none_of_the_references(judge):
+    lines = {line.strip() for text in reference_work(CHAPTER).pieces.values() for line in text.splitlines()}
+    raising = "def head_dim_of(hf_config):\n    raise KeyError('gone')\n"
+    (result,) = judge.judge(Work({HEAD_DIM.id: raising}), [HEAD_DIM])
+    assert any("raise KeyError('gone')" in test.message for test in result.tests)
+    part = BY_ID["config.rope"]  # its ConfigErrors and TypeErrors come from functions that it calls
+    text = "def rotary_config_of(hf_config):\n    return head_dim_of(None)\n"
+    (result,) = judge.judge(Work({part.id: text}), [part])
+    shown = "\n".join(test.message for test in result.tests)
+    assert "return head_dim_of(None)" in shown and "raised in the course's own" in shown
+    assert not [line for line in lines if len(line) > 30 and line in shown]
+
+
+def test_an_error_in_the_courses_code_is_told_without_a_line_of_it():
+    frames = [
+        {"file": "models/config.py", "line": 9, "function": "mine", "text": "return other(1)"},
+        {"file": "models/decoder.py", "line": 5, "function": "other", "text": "secret = solution()"},
+    ]
+    found = Outcome("error", error={"type": "TypeError", "bases": [], "message": "no", "frames": frames})
+    told = str(failure_of(found, frozenset({"return other(1)"})))
+    assert "in mine (models/config.py, line 9): return other(1)" in told and "the course's own other" in told
+    assert "secret" not in told and "secret" in str(failure_of(found))
