@@ -1,8 +1,8 @@
 """The exceptions that minisgl raises on bad input; all of them are ``ValueError``.
 
-``MinisglError``
-    ├── ``ConfigError``      a config.json that can't be read or can't be computed
-    └── ``CheckpointError``  a checkpoint folder whose files can't be trusted
+- ``MinisglError``: any bad input; to catch it is to catch those below
+  - ``ConfigError``: a config.json that can't be read or can't be computed
+  - ``CheckpointError``: a checkpoint folder whose files can't be trusted
 
 Each message says what is wrong (with names and values), what was expected, and what to do.
 """

@@ -58,7 +58,8 @@ def text_of(member: Any) -> Iterator[str]:
     """Yield the Markdown of a docstring, its sections as lists."""
     if member.docstring is None:
         return
-    for section in member.docstring.parse("google", warnings=False):
+    # A function returns one thing here: told otherwise, the parser takes each wrapped line for a thing of its own.
+    for section in member.docstring.parse("google", warnings=False, returns_multiple_items=False):
         kind, value = section.kind.value, section.value
         if kind == "text":
             yield plain(value)
@@ -76,7 +77,7 @@ def item_of(kind: str, item: Any) -> str:
         return f"`{item.name}`: {description}"
     if kind == "raises":
         return f"`{item.annotation}`: {description}"
-    return description
+    return f"`{item.name}`: {description}" if item.name else description
 
 
 def plain(text: str) -> str:
