@@ -10,6 +10,8 @@ from collections.abc import Callable
 from importlib import import_module
 from importlib.util import find_spec
 
+from autograder.judge_errors import failure_text, is_other_python
+
 # command -> module, function, what it does
 _ALL = {
     "check": ("commands", "check", "check a chapter, a module or a part of your workspace"),
@@ -45,8 +47,14 @@ def main(argv: list[str] | None = None) -> int:
         print(f"there is no command {words[0]!r}\n{usage()}", file=sys.stderr)
         return 2
     module, function, _ = COMMANDS[words[0]]
-    command: Callable[[list[str]], int] = getattr(import_module(f"autograder.{module}"), function)
-    return command(words[1:])
+    try:
+        command: Callable[[list[str]], int] = getattr(import_module(f"autograder.{module}"), function)
+        return command(words[1:])
+    except ModuleNotFoundError as error:
+        if not is_other_python(error):
+            raise
+        print(failure_text(error), file=sys.stderr)
+        return 3
 
 
 if __name__ == "__main__":

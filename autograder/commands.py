@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 from autograder import display, notebook, progress
+from autograder.judge_errors import failure_text
 from autograder.parts import CHAPTERS, Part, parts_of_chapter, select
 from autograder.results import PartResult
 from autograder.workspace import Workspace, WorkspaceError
@@ -37,7 +38,7 @@ def check(argv: list[str]) -> int:
         print(error, file=sys.stderr)
         return 1
     except Exception as error:
-        print(f"the grader itself failed: {type(error).__name__}: {error}", file=sys.stderr)
+        print(failure_text(error), file=sys.stderr)
         return 3
     print("\n".join(display.result_text(result) for result in results))
     points, full = sum(result.points for result in results), sum(result.max_points for result in results)

@@ -21,6 +21,7 @@ from typing import Any
 
 from autograder import hidden, paths, reference
 from autograder.grading import payload_of, refused_row
+from autograder.judge_errors import failure_text
 from autograder.parts import GRADED_MODULES, select
 from autograder.schedulers import run_all
 from autograder.submissions import Submission, find
@@ -64,7 +65,7 @@ def main(argv: list[str]) -> int:
         print(error, file=sys.stderr)
         return 2
     except Exception as error:
-        print(f"the grader itself failed: {type(error).__name__}: {error}", file=sys.stderr)
+        print(failure_text(error), file=sys.stderr)
         return 3
     refused = [row for row in rows if row["status"] == "refused"]
     for row in refused[:SHOWN_REFUSALS]:

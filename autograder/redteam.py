@@ -20,6 +20,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from autograder import hidden, paths, reference
+from autograder.judge_errors import failure_text
 from autograder.lifting import lift_cells
 from autograder.parts import BY_ID
 from autograder.results import PartResult
@@ -185,7 +186,7 @@ def main(argv: list[str]) -> int:
             verdicts.append(verdict)
             print(line(verdict), flush=True)
     except Exception as error:
-        print(f"the grader itself failed: {type(error).__name__}: {error}", file=sys.stderr)
+        print(failure_text(error), file=sys.stderr)
         return 3
     broken = sum(bool(verdict.problems) for verdict in verdicts)
     print(f"{len(verdicts) - broken} held, {broken} broken")

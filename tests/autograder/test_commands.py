@@ -1,11 +1,14 @@
 """The students' commands: what they print, and exit codes that mean what they say."""
 
 import json
+import subprocess
+import sys
 
 import pytest
 
-from autograder import commands, notebook, reference
+from autograder import commands, notebook, paths, reference
 from autograder.__main__ import main
+from autograder.judge_errors import failure_text
 from autograder.parts import parts_of_chapter
 from autograder.workspace import Workspace
 
@@ -66,6 +69,20 @@ def test_a_grader_that_fails_itself_ends_with_three(workspace, monkeypatch, caps
     monkeypatch.setattr(commands, "judge_workspace", broken)
     assert main(["check", "config.head_dim"]) == 3
     assert "the grader itself failed: RuntimeError: no worker today" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("words", [["check", "config.head_dim"], ["grade", "--help"], ["anki", "--help"]])
+def test_a_python_without_the_packages_is_told_which_one_to_use(workspace, words):
+    program = [sys.executable, "-S", "-m", "autograder", *words]  # -S: the standard library alone
+    done = subprocess.run(program, cwd=paths.HOME, capture_output=True, text=True)
+    assert done.returncode == 3 and not done.stdout
+    failure, advice = done.stderr.splitlines()
+    assert failure.startswith("the grader itself failed: ModuleNotFoundError: No module named ")
+    assert ".venv/bin/python -m autograder" in advice and "source .venv/bin/activate" in advice
+
+
+def test_a_module_of_the_course_that_is_missing_is_no_matter_of_the_python():
+    assert "activate" not in failure_text(ModuleNotFoundError("No module named 'minisgl.x'", name="minisgl.x"))
 
 
 def test_a_workspace_that_cannot_be_written_is_one_clear_message(tmp_path, monkeypatch, capsys):
