@@ -46,7 +46,8 @@ def _write_row(database: str, row: dict[str, Any]) -> None:
                     gradebook.find_notebook(row["chapter"], row["chapter"])
                 except MissingEntry:
                     raise ValueError(
-                        f"the gradebook doesn't know {row['chapter']} yet; run: nbgrader generate_assignment {row['chapter']}"
+                        f"the gradebook doesn't know {row['chapter']} yet; run: "
+                        f"nbgrader generate_assignment {row['chapter']} --force"
                     ) from None
                 gradebook.update_or_create_student(row["student"])
                 gradebook.update_or_create_submission(row["chapter"], row["student"])

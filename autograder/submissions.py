@@ -7,28 +7,17 @@ never unpacked). What can't be read becomes a refused submission with the reason
 from __future__ import annotations
 
 import json
-import os
-import re
-import stat
-import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
 from autograder.lifting import MAX_PART_CHARS, lift_cells, lift_module, part_of_magic, read_cell
-from autograder.parts import BY_ID, CHAPTERS, GRADED_MODULES, is_whole_package, part_of_grade_id
+from autograder.parts import BY_ID, CHAPTERS, is_whole_package, part_of_grade_id
+from autograder.submitted_files import SKIPPED, Unreadable, files_of, linked
 from autograder.trees import Work
 from autograder.worker.outcome import clean
 
-MAX_FILE_BYTES = 20 << 20
 MAX_ALL_BYTES = 60 << 20
-MAX_FILES = 5000
-MAX_RATIO = 200
-_SKIPPED = {".ipynb_checkpoints", "__pycache__", "__MACOSX", ".git"}
-
-
-class Unreadable(ValueError):
-    """Report something in a submission that can't be read, and why."""
 
 
 @dataclass
@@ -83,14 +72,13 @@ def read(path: Path, student: str, chapter: str | None = None) -> list[Submissio
     """Read one student's notebook, zip, tree or folder: one submission for each chapter in it."""
     student = clean(student, 100)
     try:
-        files = _zip_files(path) if path.suffix.lower() == ".zip" else _plain_files(path)
-        chapters, work = _lift(files)
+        chapters, work = _lift(files_of(path))
     except Unreadable as error:
         return [Submission(student, chapter or _chapter_in(path), refusal=clean(str(error), 300))]
     if chapter is not None:
         chapters = {chapter}
     if not chapters:
-        reason = _linked(path) or "no cell headed by %%module and no graded module was found in it"
+        reason = linked(path) or "no cell headed by %%module and no graded module was found in it"
         return [Submission(student, _chapter_in(path), refusal=reason)]
     return [Submission(student, each, work) for each in sorted(chapters)]
 
@@ -100,9 +88,7 @@ def _expand(path: Path, student: str = "") -> Iterator[tuple[Path, str]]:
     if path.is_symlink() or not path.is_dir() or _is_submission(path):
         yield path, student or _student_of(path)
         return
-    children = sorted(
-        child for child in path.iterdir() if child.name not in _SKIPPED and not child.name.startswith(".")
-    )
+    children = sorted(child for child in path.iterdir() if child.name not in SKIPPED and not child.name.startswith("."))
     inner = [
         child
         for child in children
@@ -138,91 +124,24 @@ def _chapter_in(path: Path) -> str:
     return next((word for word in (path.stem, path.parent.name) if word in CHAPTERS), "")
 
 
-def _plain_files(path: Path) -> Iterator[tuple[str, bytes]]:
-    """Yield name and content of the regular files at a path that could matter."""
-    if path.is_symlink():
-        raise Unreadable(f"{path.name} is a link; links are never followed")
-    if not path.exists():
-        raise Unreadable(f"{path.name} doesn't exist")
-    if not path.is_dir():
-        yield path.name, _content(path)
-        return
-    number = 0
-    for folder, folders, names in os.walk(path, followlinks=False):
-        folders[:] = sorted(name for name in folders if name not in _SKIPPED)
-        for name in sorted(names):
-            number += 1
-            if number > MAX_FILES:
-                raise Unreadable(f"it holds more than {MAX_FILES} files")
-            place = Path(folder, name)
-            if _matters(name) and not place.is_symlink():
-                yield place.relative_to(path).as_posix(), _content(place)
-
-
-def _linked(path: Path) -> str:
-    """Say which link stands in the place of a file that would have been read; empty where none does."""
-    children = sorted(path.iterdir()) if path.is_dir() and not path.is_symlink() else []
-    links = [child.name for child in children if child.is_symlink() and (_matters(child.name) or child.is_dir())]
-    return f"{links[0]} is a link; links are never followed" if links else ""
-
-
-def _content(path: Path) -> bytes:
-    try:
-        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
-    except OSError as error:
-        raise Unreadable(f"{path.name} can't be opened: {error.strerror}") from None
-    with os.fdopen(handle, "rb") as file:
-        facts = os.fstat(file.fileno())
-        if not stat.S_ISREG(facts.st_mode):
-            raise Unreadable(f"{path.name} isn't a regular file")
-        if facts.st_size > MAX_FILE_BYTES:
-            raise Unreadable(f"{path.name} is larger than {MAX_FILE_BYTES >> 20} MiB")
-        return file.read(MAX_FILE_BYTES + 1)
-
-
-def _zip_files(path: Path) -> Iterator[tuple[str, bytes]]:
-    """Yield name and content of a zip's files that could matter, without unpacking it."""
-    if path.is_symlink():
-        raise Unreadable(f"{path.name} is a link; links are never followed")
-    try:
-        with zipfile.ZipFile(path) as archive:
-            entries = archive.infolist()
-            if len(entries) > MAX_FILES:
-                raise Unreadable(f"the zip holds more than {MAX_FILES} files")
-            for entry in sorted(entries, key=lambda each: each.filename):
-                name = PurePosixPath(entry.filename.replace("\\", "/"))
-                if name.is_absolute() or ".." in name.parts or re.match(r"^[A-Za-z]:", entry.filename):
-                    raise Unreadable(f"the zip has an entry that leaves it: {entry.filename[:100]!r}")
-                if stat.S_ISLNK(entry.external_attr >> 16):
-                    raise Unreadable(f"the zip has a link: {entry.filename[:100]!r}")
-                if entry.is_dir() or not _matters(name.name) or _SKIPPED.intersection(name.parts):
-                    continue
-                too_large = entry.file_size > MAX_FILE_BYTES
-                if too_large or entry.file_size > MAX_RATIO * max(entry.compress_size, 1000):
-                    raise Unreadable(f"the zip's {name.name} is too large or packed too tightly")
-                with archive.open(entry) as file:
-                    yield name.as_posix(), file.read(MAX_FILE_BYTES)
-    except Unreadable:
-        raise
-    except Exception as error:  # of hostile bytes, each decompressor makes errors of its own kind
-        raise Unreadable(f"the zip can't be read: {error}") from None
-
-
-def _matters(name: str) -> bool:
-    return name.endswith(".ipynb") or name in {Path(module).name for module in GRADED_MODULES}
-
-
 def _lift(files: Iterator[tuple[str, bytes]]) -> tuple[set[str], Work]:
     """Lift the parts of all files; a notebook's cells win over a module tree beside it."""
     chapters: set[str] = set()
     from_cells: dict[str, str] = {}
     from_modules: dict[str, str] = {}
+    homes: dict[str, str] = {}
     num_bytes = 0
     for name, content in files:
         num_bytes += len(content)
         if num_bytes > MAX_ALL_BYTES:
             raise Unreadable(f"its notebooks and modules are larger than {MAX_ALL_BYTES >> 20} MiB together")
         if name.endswith(".ipynb"):
+            title = PurePosixPath(name).name
+            if homes.setdefault(title, name) != name:
+                raise Unreadable(
+                    f"it holds two notebooks called {title}: {homes[title]} and {name}; hand in one, and grade "
+                    "a whole class's zip unpacked, a folder for each student"
+                )
             found_chapters, found = _lift_notebook(name, content)
             chapters |= found_chapters
             from_cells.update(found)

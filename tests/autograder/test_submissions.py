@@ -84,3 +84,18 @@ def test_every_part_is_lifted_from_a_cell(tmp_path, part_id):
     source = f"%%module {part.module} {part.name}\n{part.names[0]} = 1\n"
     (found,) = read(write(tmp_path / "ann.ipynb", notebook(source)), "ann")
     assert found.work.pieces == {part_id: f"{part.names[0]} = 1\n"}
+
+
+def test_a_whole_class_in_one_zip_is_refused_and_not_merged(tmp_path):
+    homes = [
+        write(tmp_path / "class" / "work" / name / "01_config.ipynb", notebook(cell(1))) for name in ("ada", "ben")
+    ]
+    with zipfile.ZipFile(tmp_path / "class.zip", "w") as archive:
+        for home in homes:
+            archive.write(home, home.relative_to(tmp_path / "class"))
+    (found,) = find([tmp_path / "class.zip"])
+    assert (
+        "two notebooks called 01_config.ipynb: work/ada/01_config.ipynb and work/ben/01_config.ipynb" in found.refusal
+    )
+    assert "unpacked, a folder for each student" in found.refusal
+    assert names(find([tmp_path / "class"])) == [("ada", "01_config", False), ("ben", "01_config", False)]

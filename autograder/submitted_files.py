@@ -1,0 +1,104 @@
+"""The files of a submission that could matter, from a folder, a single file or a zip; nothing is unpacked or followed."""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
+
+from autograder.parts import GRADED_MODULES
+
+MAX_FILE_BYTES = 20 << 20
+MAX_FILES = 5000
+MAX_RATIO = 200
+SKIPPED = {".ipynb_checkpoints", "__pycache__", "__MACOSX", ".git"}
+
+
+class Unreadable(ValueError):
+    """Report something in a submission that can't be read, and why."""
+
+
+def files_of(path: Path) -> Iterator[tuple[str, bytes]]:
+    """Yield name and content of the files that could matter.
+
+    Raises:
+        Unreadable: something there can't be read, is too large, or is a link.
+    """
+    return _zip_files(path) if path.suffix.lower() == ".zip" else _plain_files(path)
+
+
+def _plain_files(path: Path) -> Iterator[tuple[str, bytes]]:
+    """Yield name and content of the regular files at a path that could matter."""
+    if path.is_symlink():
+        raise Unreadable(f"{path.name} is a link; links are never followed")
+    if not path.exists():
+        raise Unreadable(f"{path.name} doesn't exist")
+    if not path.is_dir():
+        yield path.name, _content(path)
+        return
+    number = 0
+    for folder, folders, names in os.walk(path, followlinks=False):
+        folders[:] = sorted(name for name in folders if name not in SKIPPED)
+        for name in sorted(names):
+            number += 1
+            if number > MAX_FILES:
+                raise Unreadable(f"it holds more than {MAX_FILES} files")
+            place = Path(folder, name)
+            if _matters(name) and not place.is_symlink():
+                yield place.relative_to(path).as_posix(), _content(place)
+
+
+def linked(path: Path) -> str:
+    """Say which link stands in the place of a file that would have been read; empty where none does."""
+    children = sorted(path.iterdir()) if path.is_dir() and not path.is_symlink() else []
+    links = [child.name for child in children if child.is_symlink() and (_matters(child.name) or child.is_dir())]
+    return f"{links[0]} is a link; links are never followed" if links else ""
+
+
+def _content(path: Path) -> bytes:
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except OSError as error:
+        raise Unreadable(f"{path.name} can't be opened: {error.strerror}") from None
+    with os.fdopen(handle, "rb") as file:
+        facts = os.fstat(file.fileno())
+        if not stat.S_ISREG(facts.st_mode):
+            raise Unreadable(f"{path.name} isn't a regular file")
+        if facts.st_size > MAX_FILE_BYTES:
+            raise Unreadable(f"{path.name} is larger than {MAX_FILE_BYTES >> 20} MiB")
+        return file.read(MAX_FILE_BYTES + 1)
+
+
+def _zip_files(path: Path) -> Iterator[tuple[str, bytes]]:
+    """Yield name and content of a zip's files that could matter, without unpacking it."""
+    if path.is_symlink():
+        raise Unreadable(f"{path.name} is a link; links are never followed")
+    try:
+        with zipfile.ZipFile(path) as archive:
+            entries = archive.infolist()
+            if len(entries) > MAX_FILES:
+                raise Unreadable(f"the zip holds more than {MAX_FILES} files")
+            for entry in sorted(entries, key=lambda each: each.filename):
+                name = PurePosixPath(entry.filename.replace("\\", "/"))
+                if name.is_absolute() or ".." in name.parts or re.match(r"^[A-Za-z]:", entry.filename):
+                    raise Unreadable(f"the zip has an entry that leaves it: {entry.filename[:100]!r}")
+                if stat.S_ISLNK(entry.external_attr >> 16):
+                    raise Unreadable(f"the zip has a link: {entry.filename[:100]!r}")
+                if entry.is_dir() or not _matters(name.name) or SKIPPED.intersection(name.parts):
+                    continue
+                too_large = entry.file_size > MAX_FILE_BYTES
+                if too_large or entry.file_size > MAX_RATIO * max(entry.compress_size, 1000):
+                    raise Unreadable(f"the zip's {name.name} is too large or packed too tightly")
+                with archive.open(entry) as file:
+                    yield name.as_posix(), file.read(MAX_FILE_BYTES)
+    except Unreadable:
+        raise
+    except Exception as error:  # of hostile bytes, each decompressor makes errors of its own kind
+        raise Unreadable(f"the zip can't be read: {error}") from None
+
+
+def _matters(name: str) -> bool:
+    return name.endswith(".ipynb") or name in {Path(module).name for module in GRADED_MODULES}
