@@ -25,6 +25,8 @@ MARKS = {
 }
 MAX_CASES = 8
 MAX_NAMED = 2
+# JupyterLab would break an output's lines anywhere, also inside words.
+PRE = '<pre style="white-space:pre-wrap;word-break:normal;overflow-wrap:anywhere">'
 HELPED = "the provided version is in place; it earns no points"
 
 
@@ -54,13 +56,13 @@ def _show(text: str, markup: str) -> None:
 
 def show_text(text: str, *, title: str) -> None:
     """Show a message."""
-    _show(f"{title}\n{text}", f"<b>{html.escape(title)}</b><pre>{html.escape(text)}</pre>")
+    _show(f"{title}\n{text}", f"<b>{html.escape(title)}</b>{PRE}{html.escape(text)}</pre>")
 
 
 def show_layers(name: str, layers: list[tuple[str, str]]) -> None:
     """Show hints that open on demand; in plain text only the first is written out."""
     folded = "".join(
-        f"<details><summary>{html.escape(title)}</summary><pre>{html.escape(text)}</pre></details>"
+        f"<details><summary>{html.escape(title)}</summary>{PRE}{html.escape(text)}</pre></details>"
         for title, text in layers
     )
     more = f'\n(more: hint("{name}", 2))' if len(layers) > 1 else ""
@@ -101,7 +103,7 @@ def result_html(result: PartResult) -> str:
     opened: set[str] = set()
     for test, title, rest in _to_show(result):
         lines = "\n".join(_written_lines(test.message))
-        body = f"<pre>{html.escape(lines)}</pre>" if lines else ""
+        body = f"{PRE}{html.escape(lines)}</pre>" if lines else ""
         tip = f"<i>Hint: {html.escape(test.hint)}</i>" if test.hint else ""
         more = f"<p>{html.escape(rest)}</p>" if rest else ""
         state = "" if test.title in opened else " open"  # what else goes wrong with the same behaviour opens on demand

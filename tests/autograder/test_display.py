@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from autograder import progress
+from autograder import display, progress
 from autograder.display import result_html, result_text, status_text
 from autograder.parts import BY_ID, parts_judged_with
 from autograder.results import TestResult, summarize
@@ -78,6 +78,16 @@ def test_the_report_keeps_every_failure():
     tests = [failed(f"a::computes[{number}]", "It computes.", RAISED) for number in range(9)]
     reported = result(*tests).as_report()["tests"]
     assert len(reported) == 10 and [test["message"] for test in reported[1:]] == [RAISED] * 9
+
+
+def test_no_line_is_broken_inside_a_word_where_there_is_a_gap(monkeypatch):
+    shown = [result_html(result(failed("a::c", "It adds.", "wrong")))]
+    monkeypatch.setattr(display, "_show", lambda text, markup: shown.append(markup))
+    display.show_text("a message", title="Title")
+    display.show_layers("config.rope", [("A nudge", "a hint"), ("The steps", "more")])
+    tags = re.findall(r"<pre[^>]*>", "".join(shown))
+    style = 'style="white-space:pre-wrap;word-break:normal;overflow-wrap:anywhere"'
+    assert len(tags) == 4 and all(style in tag for tag in tags)
 
 
 @pytest.fixture

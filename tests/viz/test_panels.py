@@ -73,6 +73,7 @@ def test_a_control_acts_on_the_model_and_the_words_follow():
     panel._boxes["has_qk_norm"].value = True
     assert panel.model.architecture == "Qwen3ForCausalLM"
     assert "QK-norm = Qwen3ForCausalLM" in panel._status.value and "q_norm" in panel._words.value
+    assert "white-space:pre-wrap;word-break:normal;overflow-wrap:anywhere" in panel._words.value
     panel.close()
 
 

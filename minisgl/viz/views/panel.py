@@ -170,8 +170,8 @@ class Panel:
 
     def _words_html(self) -> str:
         return (
-            f'<pre style="{_FONT};white-space:pre-wrap;background:transparent;margin:0;padding:6px;'
-            f'border:1px solid var(--jp-border-color1, #999)">{escape(self.model.describe())}</pre>'
+            f'<pre style="{_FONT};white-space:pre-wrap;word-break:normal;overflow-wrap:anywhere;background:transparent;'
+            f'margin:0;padding:6px;border:1px solid var(--jp-border-color1, #999)">{escape(self.model.describe())}</pre>'
         )
 
     def describe(self) -> str:
