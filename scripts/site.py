@@ -169,9 +169,11 @@ def main(argv: list[str] | None = None) -> int:
         source = Path(scratch, "source")
         source.mkdir()
         lay_out(source, options.solutions)
-        arguments = ["-q", "-W", "--keep-going", "-b", "html", "-d", f"{scratch}/doctrees", str(source), str(options.out)]
-        if build_main(arguments):
+        # Into the scratch folder, not to their place: myst-nb keeps what it executes in a folder beside the pages.
+        html = Path(scratch, "html")
+        if build_main(["-q", "-W", "--keep-going", "-b", "html", "-d", f"{scratch}/doctrees", str(source), str(html)]):
             return 1
+        shutil.copytree(html, options.out, dirs_exist_ok=True)  # a mounted folder stays, though emptied
     faults = {"dead links": dead_links(options.out), "loads from elsewhere": outside_loads(options.out)}
     faults["solution text"] = solutions_on(options.out)
     for kind, found in faults.items():

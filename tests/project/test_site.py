@@ -28,6 +28,11 @@ def test_every_chapter_and_guide_has_a_page(pages: Path):
     assert not [name for name in expected if not (pages / name).is_file()]
 
 
+def test_the_build_leaves_nothing_beside_the_pages(pages: Path):
+    assert list(pages.parent.iterdir()) == [pages]
+    assert not (site.ROOT / "jupyter_execute").exists()  # where it was when the pages lay in the root
+
+
 def test_chapters_are_executed_and_their_answers_fold(pages: Path):
     text = (pages / "chapters/01_config.html").read_text()
     assert "config.head_dim: passed" in text
