@@ -11,17 +11,29 @@ from autograder.parts import BY_ID
 from autograder.progress import Row, minutes_left, next_step
 from autograder.results import PartResult, TestResult
 
+
+def _colour(variable: str, otherwise: str) -> str:
+    """Return a colour of JupyterLab's theme, drawn towards its text's so that both themes are easy to read."""
+    return f"color-mix(in srgb,var({variable},{otherwise}) 65%,var(--jp-content-font-color0,{otherwise}))"
+
+
+# The second colour is for white pages without JupyterLab.
+GREEN = _colour("--jp-success-color1", "#1a7f37")
+RED = _colour("--jp-error-color1", "#b42318")
+YELLOW = _colour("--jp-warn-color1", "#9a6700")
+PURPLE = _colour("--jp-content-link-visited-color", "#8250df")
+GREY = "var(--jp-inverse-layout-color3,#57606a)"
 MARKS = {
-    "passed": ("✓", "passed", "#1a7f37"),
-    "failed": ("✗", "not yet right", "#b42318"),
-    "not_written": ("○", "not written", "#57606a"),
-    "unchecked": ("?", "written, not checked", "#9a6700"),
-    "helped": ("↓", "provided version", "#8250df"),
-    "time_limit": ("✗", "took too long", "#b42318"),
-    "memory_limit": ("✗", "took too much memory", "#b42318"),
-    "output_limit": ("✗", "printed or wrote too much", "#b42318"),
-    "crashed": ("✗", "crashed", "#b42318"),
-    "refused": ("✗", "not accepted", "#b42318"),
+    "passed": ("✓", "passed", GREEN),
+    "failed": ("✗", "not yet right", RED),
+    "not_written": ("○", "not written", GREY),
+    "unchecked": ("?", "written, not checked", YELLOW),
+    "helped": ("↓", "provided version", PURPLE),
+    "time_limit": ("✗", "took too long", RED),
+    "memory_limit": ("✗", "took too much memory", RED),
+    "output_limit": ("✗", "printed or wrote too much", RED),
+    "crashed": ("✗", "crashed", RED),
+    "refused": ("✗", "not accepted", RED),
 }
 MAX_CASES = 8
 MAX_NAMED = 2

@@ -8,7 +8,17 @@ author = "the course's maintainers"
 html_title = "minisgl course"
 extensions = ["myst_nb"]
 html_theme = "furo"
-html_theme_options = {"source_repository": ""}
+# Results have JupyterLab's colours, and in its absence some for white pages; on dark ones they need lighter.
+_DARK = {
+    "color-background-primary": "#131416",
+    "jp-content-font-color0": "#fff",
+    "jp-content-link-visited-color": "#ba68c8",
+    "jp-error-color1": "#f44336",
+    "jp-inverse-layout-color3": "#bdbdbd",
+    "jp-success-color1": "#4caf50",
+    "jp-warn-color1": "#ff9800",
+}
+html_theme_options = {"source_repository": "", "dark_css_variables": _DARK}
 html_show_sphinx = False
 html_copy_source = False
 html_static_path = ["_static"]
