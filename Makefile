@@ -1,11 +1,12 @@
 # make setup       the environment in .venv/, from the pinned lock
 # make lab         setup, a real model, and JupyterLab at the first chapter; LAB_ARGS="--port 9999" is passed on
-# make test        every test; then those of configs and parity once more on the last transformers 4
+# make test        every test; then those of configs and parity once more on the last transformers 4;
+#                  JOBS=4 runs four at a time (default: 2), TEST_ARGS="tests/viz -x" is passed on to pytest
 # make notebooks   rebuild the chapters from their source
 # make redteam     try the grader's defences with hostile submissions
 # make class       grade a simulated class of 1,000 (CLASS_ARGS="--students 100")
-# make site        the course as static pages in site/
-# make anki         questions, exercises and answers as flash cards: build/minisgl-course.apkg
+# make site        the course as static pages in site/; SITE_ARGS=--solutions adds the solved chapters, for instructors
+# make anki        questions, exercises and answers as flash cards: build/minisgl-course.apkg
 # make bench, make fuzz, make lint, make lock, make structure, make api, make doctor, make clean
 
 .DEFAULT_GOAL := help
@@ -20,7 +21,6 @@ PYTHON ?=
 JOBS ?= 2
 LAB_ARGS ?=
 TEST_ARGS ?=
-# --solutions adds the solved chapters, for instructors.
 SITE_ARGS ?=
 # What depends on how transformers reads a config and computes a model.
 TRANSFORMERS4_TESTS = $(wildcard tests/configs) $(wildcard tests/engine/test_*parity*.py) $(wildcard tests/engine/test_*config*.py)
@@ -37,7 +37,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK ?= 1
 .PHONY: help setup setup-transformers4 system-packages test-packages lab test test-transformers4 notebooks anki class redteam site bench fuzz lint lock structure api doctor clean
 
 help:
-	@sed -n 's/^# \(make .*\)/\1/p' Makefile
+	@sed -n '/^$$/q; s/^# //p' Makefile
 
 setup: system-packages $(VENV)/.setup-done
 

@@ -51,6 +51,14 @@ def test_make_help_lists_targets_that_exist():
     done = subprocess.run(["make", "help"], cwd=ROOT, capture_output=True, text=True, check=True)
     assert set(re.findall(r"make ([a-z-]+)", done.stdout)) <= phony_targets()
     assert {"setup", "lab", "test", "notebooks"} <= set(re.findall(r"make ([a-z-]+)", done.stdout))
+    columns = {len(line) - len(words) for line, words in re.findall(r"^(make [a-z]+ {2,}(\S.*))$", done.stdout, re.MULTILINE)}
+    assert len(columns) == 1, done.stdout
+
+
+def test_make_help_names_every_variable_that_a_target_passes_on():
+    text = (ROOT / "Makefile").read_text()
+    shown = subprocess.run(["make", "help"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    assert not [name for name in re.findall(r"^([A-Z]+_ARGS|JOBS) \?=", text, re.MULTILINE) if f"{name}=" not in shown]
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
