@@ -80,7 +80,7 @@ def test_a_wrong_part_gets_its_reason_and_a_finite_number(session):
     assert "expected: 128" in shown and "came:     64" in shown and "hint:" in shown
     assert 0 <= number(session["check_wrong"]) < 2
     html = session["check_wrong"][0].data["text/html"]
-    assert "config.head_dim" in html and "<pre>" in html
+    assert "config.head_dim" in html and "<pre " in html
 
 
 def test_import_minisgl_is_the_students_tree(session):
