@@ -39,6 +39,8 @@ MAX_CASES = 8
 MAX_NAMED = 2
 # JupyterLab would break an output's lines anywhere, also inside words.
 PRE = '<pre style="white-space:pre-wrap;word-break:normal;overflow-wrap:anywhere">'
+# The styles of nbgrader's feedback pages would take the triangle away that tells that something opens.
+SUMMARY = '<summary style="display:list-item;cursor:pointer">'
 HELPED = "the provided version is in place; it earns no points"
 
 
@@ -74,7 +76,7 @@ def show_text(text: str, *, title: str) -> None:
 def show_layers(name: str, layers: list[tuple[str, str]]) -> None:
     """Show hints that open on demand; in plain text only the first is written out."""
     folded = "".join(
-        f"<details><summary>{html.escape(title)}</summary>{PRE}{html.escape(text)}</pre></details>"
+        f"<details>{SUMMARY}{html.escape(title)}</summary>{PRE}{html.escape(text)}</pre></details>"
         for title, text in layers
     )
     more = f'\n(more: hint("{name}", 2))' if len(layers) > 1 else ""
@@ -121,7 +123,7 @@ def result_html(result: PartResult) -> str:
         state = "" if test.title in opened else " open"  # what else goes wrong with the same behaviour opens on demand
         opened.add(test.title)
         blocks.append(
-            f"<details{state}><summary>{MARKS[test.status][0]} {html.escape(title)}</summary>{body}{tip}{more}</details>"
+            f"<details{state}>{SUMMARY}{MARKS[test.status][0]} {html.escape(title)}</summary>{body}{tip}{more}</details>"
         )
     return f"<div>{''.join(blocks)}</div>"
 

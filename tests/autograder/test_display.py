@@ -112,3 +112,8 @@ def test_a_part_that_judges_others_waits_for_them_and_is_not_unwritten(workspace
     left = ", ".join(part.id for part in judged[-2:])
     assert line_of(workspace, together.id).endswith(f"waits for {left}")
     assert line_of(workspace, judged[-1].id).endswith("not written")
+
+
+def test_what_opens_keeps_its_triangle_on_feedback_pages():
+    shown = result_html(result(failed("a::b", "It computes.", "wrong")))
+    assert "<details open><summary style=\"display:list-item;" in shown
