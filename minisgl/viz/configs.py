@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 _WIDTH, _COLUMNS = 900, (8, 210, 360, 570)
 DTYPE_BYTES = {"bfloat16": 2, "float16": 2, "float32": 4}
+PASTED = "pasted"
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,7 @@ class ConfigModel:
     """Trace a config, known or pasted.
 
     Attributes:
-        name: The known config's name, or "pasted".
+        name: The known config's name, or ``PASTED``.
         config: The parsed JSON; empty while a pasted text can't be read.
         rows: One ``Traced`` for each value that the engine needs.
         sizes: What it costs; None while sizes are missing.
@@ -72,7 +73,7 @@ class ConfigModel:
 
     def paste(self, text: str) -> None:
         """Take a config.json's text; what is wrong with it is in ``error`` afterwards."""
-        self.name = "pasted"
+        self.name = PASTED
         try:
             parsed = json.loads(text)
         except ValueError as error:
@@ -101,10 +102,12 @@ class ConfigModel:
         if self.error:
             return self.error
         assert self.sizes is not None
+        num_traps = len(self.traps)
         return (
             f"{self.sizes.num_params:,} parameters, {self.sizes.weight_bytes:,} bytes of weights "
             f"({mib(self.sizes.weight_bytes)}), {self.sizes.kv_bytes_per_token:,} bytes of KV cache per token "
-            f"({mib(self.sizes.kv_bytes_per_token)}) in {self.sizes.dtype}; {len(self.traps)} traps"
+            f"({mib(self.sizes.kv_bytes_per_token)}) in {self.sizes.dtype}; "
+            f"{num_traps or 'no'} {'trap' if num_traps == 1 else 'traps'}"
         )
 
     def describe(self) -> str:

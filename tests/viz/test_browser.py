@@ -59,6 +59,7 @@ def test_config_explorer_by_mouse_and_by_pasting(notebook):
     cell.get_by_label("config.json").fill('{"model_type": "mixtral"}')
     wait_for_status(cell, "Not possible|architecture|expected", 10)
     assert "refused" in cell.locator("svg[role=img]").inner_html()
+    assert cell.get_by_label("Known config").input_value() == "pasted"
     press(cell.get_by_title("next known config"), "Enter")
     wait_for_status(cell, "bytes of KV cache per token")
 

@@ -9,8 +9,9 @@ from minisgl.errors import MinisglError
 from minisgl.models import ModelConfig
 from minisgl.models.config import kv_bytes_per_token
 from minisgl.utils import cached_load_hf_config
-from minisgl.viz.configs import ConfigModel
+from minisgl.viz.configs import PASTED, ConfigModel
 from minisgl.viz.known import KNOWN
+from minisgl.viz.views.configs import ConfigExplorer
 
 
 def with_changes(**changes):
@@ -100,6 +101,26 @@ def test_a_text_that_is_no_config_says_so_and_draws_no_table(text):
 def test_an_unknown_name_is_refused_with_the_known_ones():
     with pytest.raises(MinisglError, match=r"no known config 'GPT-2'; expected one of Qwen3-0\.6B"):
         ConfigModel("GPT-2")
+
+
+def test_one_trap_is_one_trap_and_none_is_said_too():
+    models = [ConfigModel(name) for name in KNOWN]
+    said = {len(model.traps): model.summary().rsplit("; ", 1)[1] for model in models}
+    assert (said[0], said[1], said[3]) == ("no traps", "1 trap", "3 traps")
+
+
+def test_what_is_typed_is_called_pasted_and_stays_to_be_chosen_again():
+    panel = ConfigExplorer("Qwen3-8B")
+    assert PASTED not in panel._known.options
+    typed = json.dumps({**KNOWN["Qwen3-8B"], "head_dim": 64})
+    panel._text.value = typed
+    assert panel._known.value == panel.model.name == PASTED
+    panel._known.value = "Llama-3-70B"
+    assert panel.model.config == KNOWN["Llama-3-70B"] == json.loads(panel._text.value)
+    panel._known.value = PASTED
+    assert panel._text.value == typed
+    assert panel.model.values()["head_dim"] == 64
+    panel.close()
 
 
 def test_words_and_picture_say_every_row():
