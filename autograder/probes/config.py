@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import json
 import tempfile
@@ -21,14 +22,30 @@ def read_hf_config(config: dict[str, Any]) -> Any:
 
 
 class _BareConfig:
-    """Hold fields as attributes and nothing else, as an older library's config would."""
+    """Hold fields as attributes, beside them only what every config of transformers 4.57 and 5 has, with its default.
+
+    What only some releases or some models' classes have stays absent: head_dim, rope_parameters, tie_word_embeddings, ….
+    """
+
+    model_type = ""
+    architectures = None
+    dtype = torch_dtype = None
+    transformers_version = None
+    name_or_path = ""
+    is_encoder_decoder = output_hidden_states = False
+    return_dict = True
 
     def __init__(self, fields: dict[str, Any]) -> None:
         self.__dict__.update(fields)
 
+    def to_dict(self) -> dict[str, Any]:
+        """Give a copy of the fields and the defaults, as the method of transformers does."""
+        defaults = {name: value for name, value in vars(_BareConfig).items() if name[0] != "_" and not callable(value)}
+        return copy.deepcopy(defaults | vars(self))
+
 
 def _config(fields: dict[str, Any], bare: bool) -> Any:
-    """Give the config as transformers reads it or, with ``bare``, just these fields and nothing that a library adds."""
+    """Give the config as transformers reads it or, with ``bare``, these fields and nothing that only some configs have."""
     return _BareConfig(fields) if bare else read_hf_config(fields)
 
 
