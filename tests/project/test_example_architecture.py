@@ -1,4 +1,4 @@
-"""The developer's guide adds an architecture with a patch: applied to a copy, its logits are transformers'."""
+"""The developer's guide adds an architecture with a patch: in a copy with it, logits are transformers' and the course works."""
 
 import json
 import os
@@ -10,10 +10,16 @@ from pathlib import Path
 import pytest
 import torch
 
+from autograder.parts import GRADED_MODULES
 from tests.project.shell import shell
-from tests.project.tree import ROOT
+from tests.project.tree import ROOT, tracked_files
 
 PATCH = ROOT / "docs/examples/mistral.patch"
+pytestmark = pytest.mark.skipif(
+    "MistralForCausalLM" in (ROOT / "minisgl/models/register.py").read_text(encoding="utf-8"),
+    reason="the patch is in this clone already",
+)
+
 PROMPTS = [[3, 14, 15, 92, 65], [35], [89, 79, 32, 38, 46, 26, 43]]
 FIELDS = {
     "hidden_size": 48,
@@ -53,12 +59,15 @@ def oracle(tmp_path_factory: pytest.TempPathFactory):
 
 @pytest.fixture(scope="module")
 def patched(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a copy of the package that has the patch in it."""
+    """A copy of the clone that has the patch in it."""
     folder = tmp_path_factory.mktemp("patched")
-    shutil.copytree(ROOT / "minisgl", folder / "minisgl", ignore=shutil.ignore_patterns("__pycache__", "viz"))
-    shutil.copytree(ROOT / "docs/examples", folder / "docs/examples")
+    for path in tracked_files():
+        target = folder / path.relative_to(ROOT)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(path, target)
     # A repository above the copy would make git take the patch's paths for paths in that one.
-    shell("git apply docs/examples/mistral.patch", cwd=folder, environment={"GIT_CEILING_DIRECTORIES": str(folder.parent)})
+    alone = {"GIT_CEILING_DIRECTORIES": str(folder.parent)}
+    shell("git apply docs/examples/mistral.patch", cwd=folder, environment=alone)
     return folder
 
 
@@ -96,7 +105,46 @@ def test_without_the_patch_mistral_is_refused_by_name(oracle):
     assert "architectures[0] is 'MistralForCausalLM', which is not supported" in done.stderr
 
 
+def test_the_patched_clone_still_checks_parts(patched: Path, tmp_path: Path):
+    """A student who wrote what the reference has passes, in chapter 01 and with the new class."""
+    for module in GRADED_MODULES:
+        target = tmp_path / "minisgl" / module
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(patched / "minisgl" / module, target)
+    there = {"PYTHONPATH": str(patched), "MINISGL_WORKSPACE": str(tmp_path)}
+    said = shell("python -m autograder check config.head_dim", cwd=patched, environment=there)
+    assert "config.head_dim: all public checks passed" in said
+    said = shell("python -m autograder check decoder.architectures", cwd=patched, environment=there)
+    assert "decoder.architectures: all public checks passed" in said
+
+
+def test_the_patched_clone_still_makes_a_student_kit_without_the_new_class(patched: Path, tmp_path: Path):
+    there = {"PYTHONPATH": str(patched)}
+    said = shell("python -m autograder release", more=f"--out {tmp_path}", cwd=patched, environment=there)
+    kit = tmp_path / "minisgl-course"
+    assert f"{kit}\n" in said
+    assert not (kit / "minisgl/models/decoder.py").exists()
+    assert "class MistralForCausalLM" not in "".join(path.read_text() for path in kit.rglob("*.py"))
+    assert "MistralForCausalLM" in (kit / "autograder/parts.py").read_text()
+
+
+def test_the_patched_clone_keeps_its_wrong_and_right_solutions(patched: Path):
+    """Each entry's text is found in the reference, and no part of the reference is left over."""
+    program = (
+        "from autograder import reference\n"
+        "from autograder.parts import PARTS\n"
+        "from autograder.wrong_solutions import entries, text_of\n"
+        "assert all(reference.piece(part.id) for part in PARTS if not part.together)\n"
+        "texts = [text_of(entry) for kind in ('wrong', 'right') for entry in entries(kind)\n"
+        "         if entry['part'] == 'decoder.architectures']\n"
+        "assert len(texts) > 3 and all('MistralForCausalLM' in text for text in texts)\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(patched)}
+    done = subprocess.run([sys.executable, "-c", program], cwd=patched, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
 def test_the_patch_is_a_few_lines():
     lines = PATCH.read_text().splitlines()
     added = [line for line in lines if line.startswith("+") and not line.startswith("+++")]
-    assert len(added) <= 16
+    assert len(added) <= 24
