@@ -104,6 +104,8 @@ def _wait_until_it_answers(url, process, log):
 def page(chromium, lab):
     """A window that is logged in; what its console reports as errors is kept in ``page.errors``."""
     context = chromium.new_context(viewport={"width": 1400, "height": 1000})
+    # JupyterLab would open again what the test before had open.
+    context.request.delete(f"{lab}/lab/api/workspaces/default", headers={"Authorization": f"token {TOKEN}"})
     opened = context.new_page()
     opened.errors = []
     opened.on("pageerror", lambda error: opened.errors.append(str(error)))
