@@ -10,9 +10,6 @@ from pathlib import Path
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
-# A command that a test runs is typed by a person, not called by the `make test` that may run the tests.
-for name in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL", "MAKEOVERRIDES"):
-    os.environ.pop(name, None)
 
 import numpy as np
 import pytest
@@ -23,6 +20,9 @@ from autograder.doctor import find_chromium
 REPOSITORY = Path(__file__).resolve().parent.parent
 
 torch.set_num_threads(1)
+# A command that a test runs is typed by a person, not called by the `make test` that may run the tests.
+for name in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL", "MAKEOVERRIDES"):
+    os.environ.pop(name, None)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
