@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from autograder import paths
-
 STATUSES = (
     "passed",
     "failed",
@@ -109,7 +107,7 @@ def summarize(
             part_id, 0.0, max_points, "refused", "this installation has no check of this part", helped=helped
         )
     if not bad:
-        message = "all checks passed" if paths.hidden_root() else "all public checks passed"
+        message = "all checks passed" if any(test.hidden for test in tests) else "all public checks passed"
         return PartResult(part_id, max_points, max_points, "passed", message, tuple(tests), helped=helped)
     status = next(word for word in _GRAVITY if any(test.status == word for test in bad))
     if status == "failed" and passed == 0 and any(test.status == "not_written" for test in bad):
