@@ -43,15 +43,23 @@ def install(files: dict[str, str]) -> None:
     for name, text in files.items():
         (folder / name).write_text(text)
     os.environ["MINISGL_HIDDEN"] = str(folder)
-    root = str(paths.checks_root())
-    for name, module in list(sys.modules.items()):
-        if str(getattr(module, "__file__", "") or "").startswith(root):
-            del sys.modules[name]
+    _forget_checks()
 
 
 def uninstall() -> None:
-    """Remove what ``install`` wrote."""
+    """Remove what ``install`` wrote; from now on this process has no hidden cases."""
     import shutil
 
     folder = Path(tempfile.gettempdir()) / f"minisgl-hidden-{os.getuid()}-{os.getpid()}"
     shutil.rmtree(folder, ignore_errors=True)
+    if os.environ.get("MINISGL_HIDDEN") == str(folder):
+        del os.environ["MINISGL_HIDDEN"]
+        _forget_checks()
+
+
+def _forget_checks() -> None:
+    """Have the check files loaded anew: what cases they have was decided when they were loaded."""
+    root = str(paths.checks_root())
+    for name, module in list(sys.modules.items()):
+        if str(getattr(module, "__file__", "") or "").startswith(root):
+            del sys.modules[name]

@@ -3,6 +3,7 @@
 import os
 import platform
 import random
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -33,6 +34,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if left_out:
         config.hook.pytest_deselected(items=left_out)
         items[:] = [item for item in items if item not in left_out]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def no_hidden_cases_left_behind() -> Iterator[None]:
+    """End the judge that a file's tests used for grading in this process: its hidden cases would count in the next file."""
+    yield
+    if "autograder.grading" in sys.modules:
+        sys.modules["autograder.grading"].close()
 
 
 @pytest.fixture(scope="session")

@@ -1,0 +1,23 @@
+"""A process has the hidden cases that were installed last, and none once they are uninstalled."""
+
+from autograder import hidden, paths
+from autograder.judge import reference_work
+from autograder.parts import BY_ID
+
+HEAD_DIM = BY_ID["config.head_dim"]
+
+
+def num_hidden(judge):
+    (result,) = judge.judge(reference_work([HEAD_DIM]), [HEAD_DIM])
+    return sum(test.hidden for test in result.tests)
+
+
+def test_hidden_cases_come_and_go(judge):
+    assert num_hidden(judge) == 0 and paths.hidden_root() is None
+    for _ in range(2):
+        hidden.install({"seed": "one\n"})
+        try:
+            assert num_hidden(judge) > 0
+        finally:
+            hidden.uninstall()
+        assert num_hidden(judge) == 0 and paths.hidden_root() is None
