@@ -1,6 +1,5 @@
 """What several tests of packaging share: a copy of the tracked files, and an environment to install into."""
 
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -8,18 +7,13 @@ from pathlib import Path
 import pytest
 
 from tests.project.shell import BIN
-from tests.project.tree import ROOT, tracked_files
+from tests.project.tree import copy_tracked
 
 
 @pytest.fixture(scope="module")
 def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy of the tracked files."""
-    folder = tmp_path_factory.mktemp("source")
-    for path in tracked_files():
-        copy = folder / path.relative_to(ROOT)
-        copy.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(path, copy)
-    return folder
+    return copy_tracked(tmp_path_factory.mktemp("source"))
 
 
 @pytest.fixture(scope="module")

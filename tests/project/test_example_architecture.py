@@ -12,7 +12,7 @@ import torch
 
 from autograder.parts import GRADED_MODULES
 from tests.project.shell import shell
-from tests.project.tree import ROOT, tracked_files
+from tests.project.tree import ROOT, copy_tracked
 
 PATCH = ROOT / "docs/examples/mistral.patch"
 pytestmark = pytest.mark.skipif(
@@ -60,11 +60,7 @@ def oracle(tmp_path_factory: pytest.TempPathFactory):
 @pytest.fixture(scope="module")
 def patched(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy of the clone that has the patch in it."""
-    folder = tmp_path_factory.mktemp("patched")
-    for path in tracked_files():
-        target = folder / path.relative_to(ROOT)
-        target.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(path, target)
+    folder = copy_tracked(tmp_path_factory.mktemp("patched"))
     # A repository above the copy would make git take the patch's paths for paths in that one.
     alone = {"GIT_CEILING_DIRECTORIES": str(folder.parent)}
     shell("git apply docs/examples/mistral.patch", cwd=folder, environment=alone)

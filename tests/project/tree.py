@@ -1,5 +1,6 @@
 """The tree as git sees it, for the tests that hold rules over all of it."""
 
+import shutil
 import subprocess
 from functools import cache
 from pathlib import Path
@@ -26,3 +27,12 @@ def python_files(*folders: str) -> list[Path]:
 def name_of(path: Path) -> str:
     """A tracked file's path as it is written in a message."""
     return path.relative_to(ROOT).as_posix()
+
+
+def copy_tracked(folder: Path) -> Path:
+    """Copy the tracked files, as they stand in the clone, into a folder; return it."""
+    for path in tracked_files():
+        copy = folder / path.relative_to(ROOT)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(path, copy)
+    return folder
