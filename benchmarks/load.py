@@ -68,7 +68,7 @@ def largest_tensor_of(folder: Path, part: str) -> int:
 def whole(folder: Path, rounds: int, report: Report) -> None:
     """Qwen3-0.6B, one rank."""
     report.section("Qwen3-0.6B (1.19 GB), one rank")
-    make_checkpoint(folder, PRESETS["Qwen3-0.6B"])
+    make_checkpoint(folder, PRESETS["Qwen3-0.6B"], layout="sorted")
     loads = compare(folder, ("ours", *PEERS), rounds)
     ours, peers = loads["ours"], {way: loads[way] for way in PEERS}
     wall = typical(ours, "wall_s")
@@ -85,7 +85,7 @@ def whole(folder: Path, rounds: int, report: Report) -> None:
 def one_rank(folder: Path, rounds: int, report: Report) -> None:
     """Qwen3-0.6B, rank 3 of 8."""
     report.section("Qwen3-0.6B, rank 3 of 8")
-    make_checkpoint(folder, PRESETS["Qwen3-0.6B"])
+    make_checkpoint(folder, PRESETS["Qwen3-0.6B"], layout="sorted")
     loads = compare(folder, ("ours", "mini-sglang's way"), rounds, rank=3, size=8)
     ours, peer = loads["ours"], loads["mini-sglang's way"]
     share = typical(ours, "held")

@@ -92,6 +92,8 @@ def spread(
         groups = [[entry] for entry in order]
     else:
         groups = _evenly(order, num_files)
+    if layout == "sorted":
+        groups = [sorted(group, key=lambda entry: entry.key) for group in groups]
     if num_files == 1:
         return {"model.safetensors": groups[0]}
     return {f"model-{i + 1:05}-of-{num_files:05}.safetensors": group for i, group in enumerate(groups)}

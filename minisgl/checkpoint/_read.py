@@ -3,6 +3,7 @@
 import mmap
 import os
 from collections import OrderedDict
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -91,22 +92,30 @@ def read_box(files: OpenFiles, box: SourceBox, out: np.ndarray) -> None:
         ) from None
 
 
-def mapped_box(files: OpenFiles, box: SourceBox) -> torch.Tensor | None:
-    """Map a part of a stored tensor, if it is one large run of bytes that a tensor can look into.
+def mapped_run(files: OpenFiles, boxes: Sequence[SourceBox]) -> torch.Tensor | None:
+    """Map parts of stored tensors that lie end to end in one file, if together they are one large run of bytes.
+
+    Args:
+        files: The open files to map through.
+        boxes: The parts, in the order in which they are wanted; at least one.
 
     Returns:
-        A tensor of the box's shape and dtype that shares the file's pages until it is written to; None for a part of
-        several runs, a small or misaligned one, a hole, or where mapping isn't possible.
+        Their elements [num_elements], sharing the file's pages until written to; None where the parts are several runs of
+        bytes, small, misaligned or a hole, or where mapping isn't possible.
     """
-    begin, end = box.span
-    is_one_run = box.num_bytes == end - begin
-    if not is_one_run or box.num_bytes < _MAPPED_FROM_BYTES or begin % box.source.dtype.itemsize:
+    source, begin, end = boxes[0].source, boxes[0].span[0], boxes[0].span[0]
+    for box in boxes:
+        is_next = box.source.file == source.file and box.source.dtype == source.dtype and box.span[0] == end
+        if not is_next or box.num_bytes != box.span[1] - box.span[0]:
+            return None
+        end = box.span[1]
+    if end - begin < _MAPPED_FROM_BYTES or begin % source.dtype.itemsize:
         return None
-    descriptor = files.descriptor(box.source.file)
-    if os.fstat(descriptor).st_size < end or _is_hole(descriptor, box):
+    descriptor = files.descriptor(source.file)
+    if os.fstat(descriptor).st_size < end or all(_is_hole(descriptor, box) for box in boxes):
         return None
-    memory = map_file(descriptor, begin, box.num_bytes)
-    return memory.view(box.source.dtype).view(box.lengths) if memory is not None else None
+    memory = map_file(descriptor, begin, end - begin)
+    return memory.view(source.dtype) if memory is not None else None
 
 
 def _is_hole(descriptor: int, box: SourceBox) -> bool:

@@ -27,7 +27,7 @@ __all__ = ["make_checkpoint", "stored_shapes", "tensor_values"]
 
 _DTYPE_NAMES = {"float32": "F32", "float16": "F16", "bfloat16": "BF16"}
 DATA_KINDS = ("random", "tagged", "sparse")
-LAYOUTS = ("natural", "torn", "shuffled")
+LAYOUTS = ("natural", "sorted", "torn", "shuffled")
 
 
 def make_checkpoint(
@@ -57,7 +57,8 @@ def make_checkpoint(
         seed: Seed of the random weights and of a shuffled layout.
         dtype: float32, float16 or bfloat16.
         files: How many files, ``one_per_tensor``, or a map from stored key to file name.
-        layout: ``natural`` order; ``torn``: neighbours lie in different files; ``shuffled``: any tensor in any file.
+        layout: ``natural``: in the model's order; ``sorted``: by name within each file, as transformers saves; ``torn``:
+            neighbours lie in different files; ``shuffled``: any tensor in any file.
         index: Whether to write an index; by default for more than one file.
         prefix: Whether keys begin with ``model.``.
         stored_tied_head: Store ``lm_head.weight`` (equal to the embedding) although the embeddings are tied.

@@ -12,8 +12,8 @@ from typing import Protocol
 
 import torch
 
-from minisgl.checkpoint._read import OpenFiles, as_numpy, mapped_box, read_box
-from minisgl.checkpoint._slices import Piece, box_and_view, box_of, cut
+from minisgl.checkpoint._read import OpenFiles, as_numpy, mapped_run, read_box
+from minisgl.checkpoint._slices import Piece, SourceBox, box_and_view, box_of, cut
 
 __all__ = ["CpuReader", "Filled", "Piece", "Reader", "open_reader"]
 
@@ -56,8 +56,9 @@ class Reader(ABC):
             pieces: What ``fill`` will be called with.
 
         Returns:
-            An uninitialized tensor. On the CPU, a parameter that lies in a file as it is (one piece, one run of bytes)
-            becomes the file's own pages, copy-on-write: nothing is copied, and ``fill`` finds it filled.
+            An uninitialized tensor. On the CPU, a parameter that lies in a file as it is (one run of bytes: a whole tensor,
+            rows of it, or pieces that follow each other) becomes the file's own pages, copy-on-write: nothing is copied, and
+            ``fill`` finds it filled.
         """
 
     @abstractmethod
@@ -114,27 +115,25 @@ class CpuReader(Reader):
 
     def __init__(self) -> None:
         self._files = OpenFiles()
-        self._mapped: tuple[torch.Tensor, list[Piece]] | None = None
+        self._mapped: tuple[torch.Tensor, SourceBox] | None = None
 
     def empty(
         self, shape: tuple[int, ...], dtype: torch.dtype, device: torch.device, pieces: Iterable[Piece]
     ) -> torch.Tensor:
         """Make a parameter: the file's pages where they are all of it, else memory (see ``Reader.empty``)."""
-        pieces = list(pieces)
         self._mapped = None
-        may_map = device.type == "cpu" and len(pieces) == 1
-        mapped = mapped_box(self._files, box_of(pieces[0])) if may_map else None
+        boxes = [box_of(piece) for piece in pieces]
+        mapped = mapped_run(self._files, boxes) if boxes and device.type == "cpu" else None
         if mapped is not None and mapped.numel() == math.prod(shape) and mapped.dtype == dtype:
-            self._mapped = (mapped, pieces)
+            self._mapped = (mapped, boxes[0])
             return mapped.view(shape)
         return torch.empty(shape, dtype=dtype, device=device)
 
     def fill(self, tensor: torch.Tensor, pieces: Iterable[Piece]) -> Filled:
         """Fill a parameter in place and return when it is full (see ``Reader.fill``)."""
-        pieces = list(pieces)
         boxes = [box_and_view(tensor, piece) for piece in pieces]
         self.bytes_read += sum(box.num_bytes for box, _ in boxes)
-        if self._is_mapped(tensor, pieces):
+        if self._is_mapped(boxes):
             return _Ready()
         for box, view in boxes:
             for part, place in cut(box, view, _PART_BYTES):
@@ -146,13 +145,22 @@ class CpuReader(Reader):
                     place.copy_(staging)
         return _Ready()
 
-    def _is_mapped(self, tensor: torch.Tensor, pieces: list[Piece]) -> bool:
-        """Tell whether a parameter is the one that ``empty`` has just made of just these pieces' pages.
+    def _is_mapped(self, boxes: list[tuple[SourceBox, torch.Tensor]]) -> bool:
+        """Tell whether all places are the very pages of the file that belong there: ``empty`` has just mapped them.
 
-        Reading into it would be right too, only slower: it would make copies of the pages.
+        Reading into them would be right too, only slower: it would make copies of the pages.
         """
         mapped, self._mapped = self._mapped, None
-        return mapped is not None and mapped[0].data_ptr() == tensor.data_ptr() and mapped[1] == pieces
+        if mapped is None:
+            return False
+        memory, first = mapped
+        address_of_file = memory.data_ptr() - first.span[0]
+        return all(
+            box.source.file == first.source.file
+            and view.data_ptr() == address_of_file + box.span[0]
+            and view.is_contiguous()
+            for box, view in boxes
+        )
 
     def close(self) -> None:
         """Close the files."""
