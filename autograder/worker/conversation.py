@@ -13,7 +13,7 @@ import socket
 from contextlib import suppress
 from typing import Any
 
-from autograder.worker import plain, probe
+from autograder.worker import isolation, plain, probe
 from autograder.worker.limits import Limits
 
 # Most answers take milliseconds. One that takes longer is asked for again by itself, with its whole time.
@@ -38,7 +38,7 @@ class Conversation:
         self._ours, theirs = socket.socketpair()
         self.answer_in, answer_out = os.pipe()
         self.output_in, output_out = os.pipe()
-        self.pid = os.fork()
+        self.pid = isolation.fork()
         if self.pid == 0:
             probe.converse(tree, private, isolated, limits, answer_out, output_out, theirs)
         theirs.close()

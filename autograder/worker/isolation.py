@@ -13,6 +13,7 @@ import sys
 from pathlib import Path
 
 _LIBC = ctypes.CDLL(None, use_errno=True)
+_LIBC_FORK = ctypes.PyDLL(None, use_errno=True).fork  # keeps the interpreter's lock, which the child then has
 
 _CLONE_NEWNS, _CLONE_NEWIPC, _CLONE_NEWUSER, _CLONE_NEWPID = 0x00020000, 0x08000000, 0x10000000, 0x20000000
 _MS_RDONLY, _MS_NOSUID, _MS_NODEV, _MS_NOEXEC, _MS_REMOUNT = 1, 2, 4, 8, 32
@@ -22,6 +23,24 @@ _MNT_DETACH = 2
 _CAPABILITY_VERSION_3 = 0x20080522
 _KEYCTL_NUMBER = {"x86_64": 250, "aarch64": 219}
 _KEYCTL_JOIN_SESSION_KEYRING = 1
+
+
+def fork() -> int:
+    """Fork a process that has one thread, without what ``os.fork`` runs before and after for those that have more.
+
+    Its handlers (of logging, threading, random, …) renew locks that nobody holds and touch so many pages, each of which
+    is then copied, that they take two thirds of a fork's time: 3 ms, against 0.2 for the first step of a child.
+    Returns 0 in the child, as ``os.fork`` does.
+
+    Raises:
+        OSError: there can be no more processes.
+    """
+    if sys.platform != "linux":
+        return os.fork()
+    pid = int(_LIBC_FORK())
+    if pid < 0:
+        _call(pid, "fork")
+    return pid
 
 
 def _call(result: int, what: str) -> None:

@@ -112,7 +112,7 @@ class Session:
         output_in, output_out = os.pipe()
         go_in, go_out = os.pipe()
         try:
-            pid = os.fork()
+            pid = isolation.fork()
             if pid == 0:
                 probe.run(request, self.tree, private, self.isolated, answer_out, output_out, go_in)
             for fd in (answer_out, output_out, go_in):

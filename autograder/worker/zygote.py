@@ -73,7 +73,7 @@ def main(control_fd: int, provided: str, scratch: str, isolated: bool) -> None:
         message, fds, _, _ = socket.recv_fds(control, 1, 1)
         if not message:
             return
-        pid = os.fork()
+        pid = isolation.fork()
         if pid == 0:
             control.close()
             _session(fds[0], provided, scratch, isolated, Session)
@@ -90,7 +90,7 @@ def _session(fd: int, provided: str, scratch: str, isolated: bool, session_class
         isolation.die_with_parent()
         if isolated:
             isolation.enter_session()
-            pid = os.fork()
+            pid = isolation.fork()
             if pid != 0:
                 os.close(fd)
                 os.waitpid(pid, 0)
