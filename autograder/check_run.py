@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import io
+import itertools
 import os
+from collections import Counter
 from collections.abc import Generator, Iterator, Sequence
 
 import pytest
 
 from autograder import paths
-from autograder.checking import Case, CheckFailed, Subject
+from autograder.check_items import HIDDEN_WORDS, is_hidden, part_id, short_id
+from autograder.checking import CheckFailed, Subject
 from autograder.judge_errors import JudgeError
 from autograder.parts import BY_ID, Part
 from autograder.results import TestResult
@@ -44,12 +47,16 @@ class CheckRun:
         self.limits = limits
         self.work = work
         self.order = {part.id: number for number, part in enumerate(parts)}
+        self.test_order: dict[str, int] = {}
         self.results: dict[str, list[TestResult]] = {}
         self.digests: dict[str, dict[str, list[str]]] = {}
         self.faults: list[str] = []
         self._own_lines = frozenset(line.strip() for text in work.pieces.values() for line in text.splitlines())
         self._open: tuple[str, Tree] | None = None
         self._subject: Subject | None = None
+        self._doubtful: list[pytest.Item] = []
+        self._repeating = False
+        self._num_slow: Counter[tuple[str, bool]] = Counter()
 
     def execute(self) -> None:
         """Run the session.
@@ -63,6 +70,8 @@ class CheckRun:
         options += ["--import-mode=importlib", "--capture=sys", "-o", "markers=part(id, weight=1): a part's check"]
         with _quiet(), _environment(PYTEST_DISABLE_PLUGIN_AUTOLOAD="1"):
             code = pytest.main([*options, *self._check_files()], plugins=[self])
+        for tests in self.results.values():
+            tests.sort(key=lambda test: self.test_order[test.id])
         if self.faults:
             raise JudgeError("; ".join(self.faults[:3]))
         if code not in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.NO_TESTS_COLLECTED):
@@ -89,15 +98,38 @@ class CheckRun:
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
         """Keep the tests of the wanted parts that can be run at all."""
-        wanted = [item for item in items if _part_id(item) in self.order]
+        wanted = [item for item in items if part_id(item) in self.order]
         # Stable: within a part, the files' order, but hidden cases last. A tree may keep what it was asked (its processes
         # can share memory), so no message may be shown once it knows a hidden case.
-        wanted.sort(key=lambda item: (self.order[_part_id(item)], _is_hidden(item)))
+        wanted.sort(key=self._group)
+        self.test_order = {short_id(item): number for number, item in enumerate(wanted)}
         items[:] = [item for item in wanted if not self._settled(item)]
+
+    def _group(self, item: pytest.Item) -> tuple[int, bool]:
+        return self.order[part_id(item)], is_hidden(item)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtestloop(self, session: pytest.Session) -> bool | None:
+        """Run the tests, and repeat those of a group that aren't passed, with each question by itself.
+
+        A conversation never counts against a student. To repeat them at the end keeps the conversation for the others.
+        """
+        if session.testsfailed:
+            return None  # a check file can't be loaded, and pytest ends here
+        for _, group in itertools.groupby(session.items, key=self._group):
+            self._run(list(group))
+            again, self._doubtful, self._repeating = self._doubtful, [], True
+            self._run(again)
+            self._repeating = False
+        return True
+
+    def _run(self, items: list[pytest.Item]) -> None:
+        for item, following in zip(items, [*items[1:], None], strict=False):
+            item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
 
     def _settled(self, item: pytest.Item) -> bool:
         """Give a test its result without running it, where the part can't be judged at all."""
-        part = BY_ID[_part_id(item)]
+        part = BY_ID[part_id(item)]
         reason = state_of(self.work, part)
         status = "refused" if part.id in self.work.problems else "not_written"
         if not reason and not part.together:
@@ -114,30 +146,30 @@ class CheckRun:
 
     @pytest.hookimpl(wrapper=True)
     def pytest_pyfunc_call(self, pyfuncitem: pytest.Function) -> Generator[None, object, object]:
-        """Repeat a test that isn't passed with each question by itself: a conversation never counts against a student.
+        """Note a test to be repeated: it isn't passed, and not all of its questions were asked by themselves.
 
         The rest of a part that ran into the limit on time again and again is left out.
         """
-        slow = [test for test in self.results.get(_part_id(pyfuncitem), []) if test.status == "time_limit"]
-        if len(slow) >= MAX_SLOW_TESTS:
+        part = part_id(pyfuncitem)
+        num_slow = self._num_slow[part, True] + (0 if self._repeating else self._num_slow[part, False])
+        if num_slow >= MAX_SLOW_TESTS:
             raise CheckFailed("not tried: this part took too long in the tests before", status="time_limit")
         try:
             return (yield)
         except (AssertionError, *_ODD_ANSWER):
             if self._subject is None or self._subject.alone:
                 raise
-        self._subject.start_again()
-        names = pyfuncitem._fixtureinfo.argnames
-        pyfuncitem.obj(**{name: pyfuncitem.funcargs[name] for name in names})
+        self._doubtful.append(pyfuncitem)
         return True
 
     def subject_of(self, item: pytest.Item) -> Subject:
         """Return the tree of the test's part, as the ``subject`` fixture gives it."""
-        part = BY_ID[_part_id(item)]
+        part = BY_ID[part_id(item)]
         if self._open is None or self._open[0] != part.id:
             self.close_tree()
             self._open = (part.id, self.worker.open(tree_for(self.work, part)))
-        self._subject = Subject(self._open[1], self.worker, self.limits, part.id, self._own_lines)
+        conversation = "" if self._repeating else part.id
+        self._subject = Subject(self._open[1], self.worker, self.limits, conversation, self._own_lines)
         return self._subject
 
     def close_tree(self) -> None:
@@ -151,10 +183,10 @@ class CheckRun:
         """Read what a test showed."""
         report = yield
         if call.when == "call":
-            self._read(item, call)
-            self.digests.setdefault(_part_id(item), {})[_short_id(item)] = list(
-                self._subject.digests if self._subject else []
-            )
+            if item not in self._doubtful:
+                self._read(item, call)
+                digests = self._subject.digests if self._subject else []
+                self.digests.setdefault(part_id(item), {})[short_id(item)] = list(digests)
             self._subject = None
         elif call.excinfo is not None:
             self.faults.append(f"{item.nodeid} broke in its {call.when}: {call.excinfo.value!r}")
@@ -185,38 +217,16 @@ class CheckRun:
     def _note(self, item: pytest.Item, status: str, message: str, hint: str) -> None:
         function = getattr(item, "function", None)
         title = (getattr(function, "__doc__", None) or item.name).strip().splitlines()[0]
-        hidden = _is_hidden(item)
+        hidden = is_hidden(item)
         if hidden and status not in ("passed", "not_written"):
-            message = f"{_HIDDEN_WORDS.get(status, 'it fails')} on a hidden case"
+            message = f"{HIDDEN_WORDS.get(status, 'it fails')} on a hidden case"
             constants = getattr(getattr(function, "__code__", None), "co_consts", ())
             hint = hint if hint in constants else ""
         marker = item.get_closest_marker("part")
         weight = float(marker.kwargs.get("weight", 1)) if marker else 1.0
-        result = TestResult(_short_id(item), status, title, clean(message, 3000), clean(hint, 1000), weight, hidden)
-        self.results.setdefault(_part_id(item), []).append(result)
-
-
-_HIDDEN_WORDS = {
-    "time_limit": "it takes too long",
-    "memory_limit": "it takes too much memory",
-    "output_limit": "it prints or writes too much",
-    "crashed": "it crashes",
-    "refused": "its answer can't be accepted",
-}
-
-
-def _part_id(item: pytest.Item) -> str:
-    marker = item.get_closest_marker("part")
-    return str(marker.args[0]) if marker and marker.args else ""
-
-
-def _short_id(item: pytest.Item) -> str:
-    return f"{item.path.stem}::{item.name}"
-
-
-def _is_hidden(item: pytest.Item) -> bool:
-    callspec = getattr(item, "callspec", None)
-    return callspec is not None and any(isinstance(v, Case) and v.hidden for v in callspec.params.values())
+        result = TestResult(short_id(item), status, title, clean(message, 3000), clean(hint, 1000), weight, hidden)
+        self.results.setdefault(part_id(item), []).append(result)
+        self._num_slow[part_id(item), self._repeating] += status == "time_limit"
 
 
 @contextlib.contextmanager

@@ -166,12 +166,6 @@ class Subject:
         self.alone &= found.alone
         return found
 
-    def start_again(self) -> None:
-        """Forget what was asked; from now on each question gets a process of its own."""
-        self.clean()
-        self.digests.clear()
-        self.conversation, self.alone = "", True
-
     def ask(
         self,
         probe: str,
