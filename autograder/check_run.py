@@ -96,8 +96,10 @@ class CheckRun:
             self.faults.append(f"the check file {report.nodeid} can't be loaded: {str(report.longrepr)[-600:]}")
 
     @pytest.hookimpl(trylast=True)
-    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+    def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
         """Keep the tests of the wanted parts that can be run at all."""
+        # Nobody reads what pytest writes about a failed test, for 15 ms; of a check file that can't be loaded, we do.
+        config.option.tbstyle = "no"
         wanted = [item for item in items if part_id(item) in self.order]
         # Stable: within a part, the files' order, but hidden cases last. A tree may keep what it was asked (its processes
         # can share memory), so no message may be shown once it knows a hidden case.
