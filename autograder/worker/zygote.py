@@ -56,7 +56,7 @@ def _preload_provided() -> None:
 
 def main(control_fd: int, provided: str, scratch: str, isolated: bool) -> None:
     """Fork a session for each socket that arrives on the control socket; end when that closes."""
-    from autograder.worker import isolation
+    from autograder.worker import heap, isolation
     from autograder.worker.session import Session
 
     control = socket.socket(fileno=control_fd)
@@ -66,6 +66,7 @@ def main(control_fd: int, provided: str, scratch: str, isolated: bool) -> None:
     isolation.set_dumpable(False)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # an interrupt in a terminal or kernel is the client's to handle
     gc.collect()
+    heap.fill_holes()
     gc.freeze()
     gc.disable()
     control.sendall(b"R")
