@@ -17,9 +17,8 @@ from autograder.checking import CheckFailed, Subject
 from autograder.judge_errors import JudgeError
 from autograder.parts import BY_ID, Part
 from autograder.results import TestResult
-from autograder.sources import missing_names, syntax_error_of
 from autograder.subject import JUDGE
-from autograder.trees import Work, missing_prerequisites, state_of, tree_for
+from autograder.trees import Work, obstacle_of, tree_for
 from autograder.worker.client import Tree, Worker, WorkerError
 from autograder.worker.limits import Limits
 from autograder.worker.outcome import clean
@@ -56,6 +55,7 @@ class CheckRun:
         self._subject: Subject | None = None
         self._doubtful: list[pytest.Item] = []
         self._repeating = False
+        self._obstacles: dict[str, tuple[str, str]] = {}
         self._num_slow: Counter[tuple[str, bool]] = Counter()
 
     def execute(self) -> None:
@@ -131,17 +131,10 @@ class CheckRun:
 
     def _settled(self, item: pytest.Item) -> bool:
         """Give a test its result without running it, where the part can't be judged at all."""
-        part = BY_ID[part_id(item)]
-        reason = state_of(self.work, part)
-        status = "refused" if part.id in self.work.problems else "not_written"
-        if not reason and not part.together:
-            error = syntax_error_of(self.work.pieces[part.id])
-            if error is not None:
-                reason, status = f"syntax error in line {error.lineno}: {error.msg}", "failed"
-            elif missing := missing_names(part, self.work.pieces[part.id]):
-                reason, status = f"this part must define {', '.join(missing)}", "failed"
-        if not reason and (first := missing_prerequisites(self.work, part)):
-            reason = f"write {', '.join(first)} first"
+        name = part_id(item)
+        if name not in self._obstacles:  # the same for each of the part's tests
+            self._obstacles[name] = obstacle_of(self.work, BY_ID[name])
+        status, reason = self._obstacles[name]
         if reason:
             self._note(item, status, reason, "")
         return bool(reason)

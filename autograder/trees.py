@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from autograder import reference
 from autograder.parts import BY_ID, GRADED_MODULES, Part, parts_judged_with, parts_of_module
-from autograder.sources import assemble, is_stub, syntax_error_of
+from autograder.sources import assemble, is_stub, missing_names, syntax_error_of
 
 MAX_SHOWN = 12
 
@@ -81,6 +81,21 @@ def prerequisites(part: Part) -> list[Part]:
 def missing_prerequisites(work: Work, part: Part) -> list[str]:
     """Return the ids of the parts that must be written first because no reference stands in for them."""
     return [other.id for other in prerequisites(part) if not reference.has(other) and not_ready(work, other)]
+
+
+def obstacle_of(work: Work, part: Part) -> tuple[str, str]:
+    """Return why a part can't be judged at all: a status and the reason in words; the reason is empty when it can."""
+    reason = state_of(work, part)
+    status = "refused" if part.id in work.problems else "not_written"
+    if not reason and not part.together:
+        error = syntax_error_of(work.pieces[part.id])
+        if error is not None:
+            reason, status = f"syntax error in line {error.lineno}: {error.msg}", "failed"
+        elif missing := missing_names(part, work.pieces[part.id]):
+            reason, status = f"this part must define {', '.join(missing)}", "failed"
+    if not reason and (first := missing_prerequisites(work, part)):
+        reason = f"write {', '.join(first)} first"
+    return status, reason
 
 
 def tree_for(work: Work, part: Part) -> dict[str, str]:
