@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import sys
 
+_LIBC = ctypes.CDLL(None)
 # Sizes of the holes that malloc is to be rid of, largest first: small blocks fill what larger ones left.
 _SIZES = (*range(100_000, 1024, -1024), *range(1024, 8, -16))
 
@@ -24,15 +25,14 @@ def fill_holes() -> None:
     The holes are spread over the whole heap. Taking them one after another, as malloc does, a process that imports a
     student's module copies 300 pages more than it does when new blocks follow one another: 2 ms.
     """
-    libc = ctypes.CDLL(None)
-    if sys.platform != "linux" or not hasattr(libc, "mallinfo2"):
+    if sys.platform != "linux" or not hasattr(_LIBC, "mallinfo2"):
         return
-    libc.mallinfo2.restype = _MallocInfo
-    for function in (libc.malloc, libc.sbrk):
-        function.restype = ctypes.c_void_p
-    libc.malloc.argtypes, libc.sbrk.argtypes, libc.free.argtypes = [ctypes.c_size_t], [ctypes.c_long], [ctypes.c_void_p]
-    end = libc.sbrk(0) - libc.mallinfo2().keepcost
+    malloc, sbrk, free = _LIBC.malloc, _LIBC.sbrk, _LIBC.free
+    malloc.restype = sbrk.restype = ctypes.c_void_p
+    malloc.argtypes, sbrk.argtypes, free.argtypes = [ctypes.c_size_t], [ctypes.c_long], [ctypes.c_void_p]
+    _LIBC.mallinfo2.restype = _MallocInfo
+    end = sbrk(0) - _LIBC.mallinfo2().keepcost
     for size in _SIZES:
-        while (block := libc.malloc(size)) and block < end:
+        while (block := malloc(size)) and block < end:
             pass
-        libc.free(block)
+        free(block)

@@ -2,7 +2,8 @@
 
 import pytest
 
-from autograder import paths
+from autograder import hidden, paths
+from autograder.check_items import is_hidden
 from autograder.check_run import CheckRun
 from autograder.checking import failure_of
 from autograder.judge import reference_work
@@ -112,6 +113,26 @@ def test_code_that_is_right_in_a_process_of_its_own_keeps_its_marks(judge, work,
     (result,), digests = judge.run(work, [HEAD_DIM])
     assert (result.status, result.points) == ("passed", HEAD_DIM.points)
     assert digests == judge.run(reference_work(CHAPTER), [HEAD_DIM])[1]  # a repeated test has its own answers only
+
+
+def test_all_that_is_shown_is_asked_before_a_hidden_case_also_where_tests_are_repeated(monkeypatch, judge, work):
+    asked, subject_of = [], CheckRun.subject_of
+
+    def spy(run, item):
+        subject = subject_of(run, item)
+        asked.append((is_hidden(item), subject.conversation == ""))
+        return subject
+
+    hidden.install({"seed": "one\n"})
+    try:
+        (right,) = judge.judge(work, [HEAD_DIM])
+        monkeypatch.setattr(CheckRun, "subject_of", spy)
+        work.pieces[HEAD_DIM.id] = WRONG
+        (wrong,) = judge.judge(work, [HEAD_DIM])
+    finally:
+        hidden.uninstall()
+    assert asked == sorted(asked) and len(set(asked)) == 4
+    assert [test.id for test in wrong.tests] == [test.id for test in right.tests]  # reported in the files' order
 
 
 @pytest.mark.parametrize("chapter", sorted({part.chapter for part in PARTS}))
