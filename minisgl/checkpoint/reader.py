@@ -1,12 +1,16 @@
 """Fill given parameters with slices of a checkpoint's tensors; ``minisgl.models.weight`` decides with which.
 
-On the CPU a slice's bytes go from the page cache straight into the parameter. On CUDA, reader threads and pinned
-buffers work ahead (``reader_cuda``). Both read only the bytes asked for.
+On the CPU a parameter that lies in a file as it is becomes the file's own pages; any other slice's bytes go from the page
+cache straight into the parameter. On CUDA, reader threads and pinned buffers work ahead (``reader_cuda``). Both read
+only the bytes asked for.
 """
 
 import math
+import os
+import threading
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from types import TracebackType
 from typing import Protocol
 
@@ -18,7 +22,10 @@ from minisgl.checkpoint._slices import Piece, SourceBox, box_and_view, box_of, c
 __all__ = ["CpuReader", "Filled", "Piece", "Reader", "open_reader"]
 
 # Large enough that calls cost nothing beside the copy; it bounds what a column slice maps, and how long Ctrl-C waits.
-_PART_BYTES = 16 * 1024 * 1024
+_PART_BYTES = 4 * 1024 * 1024
+# Most of a copy's time goes into the new memory's first touch, page by page, which several processors can share.
+_MAX_THREADS = 4
+_THREADS_FROM_BYTES = 2 * 1024 * 1024
 
 
 class Filled(Protocol):
@@ -110,11 +117,20 @@ class _Ready:
         """Return at once."""
 
 
+def _num_threads() -> int:
+    """Return how many threads are worth having: those that can run at once, but a few at most."""
+    allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return min(_MAX_THREADS, allowed)
+
+
 class CpuReader(Reader):
-    """Read in the calling thread, without lookahead. Holds no memory of its own."""
+    """Read one parameter at a time, a large one with a few threads. Holds no memory of its own."""
 
     def __init__(self) -> None:
         self._files = OpenFiles()
+        self._of_thread = threading.local()  # open files, as no two threads may share them
+        self._opened: list[OpenFiles] = []
+        self._threads: ThreadPoolExecutor | None = None
         self._mapped: tuple[torch.Tensor, SourceBox] | None = None
 
     def empty(
@@ -135,15 +151,38 @@ class CpuReader(Reader):
         self.bytes_read += sum(box.num_bytes for box, _ in boxes)
         if self._is_mapped(boxes):
             return _Ready()
-        for box, view in boxes:
-            for part, place in cut(box, view, _PART_BYTES):
-                if place.device.type == "cpu":
-                    read_box(self._files, part, as_numpy(place))
-                else:  # a device without a reader of its own: through a little CPU memory
-                    staging = torch.empty(part.lengths, dtype=place.dtype, device="cpu")
-                    read_box(self._files, part, as_numpy(staging))
-                    place.copy_(staging)
+        parts = [part for box, view in boxes for part in cut(box, view, _PART_BYTES)]
+        if tensor.nbytes < _THREADS_FROM_BYTES or len(parts) < 2:
+            for part in parts:
+                self._read(part)
+            return _Ready()
+        if self._threads is None:
+            self._threads = ThreadPoolExecutor(_num_threads(), thread_name_prefix="weight-reader")
+        reads: list[Future[None]] = []
+        try:
+            for part in parts:
+                reads.append(self._threads.submit(self._read, part))
+            for read in reads:
+                read.result()
+        finally:  # an error or Ctrl-C: nothing may go on writing into the parameter
+            for read in reads:
+                read.cancel()
+            wait(reads)
         return _Ready()
+
+    def _read(self, part: tuple[SourceBox, torch.Tensor]) -> None:
+        """Read one part of a parameter, in whichever thread."""
+        box, place = part
+        if not hasattr(self._of_thread, "files"):
+            self._of_thread.files = OpenFiles()
+            self._opened.append(self._of_thread.files)
+        files: OpenFiles = self._of_thread.files
+        if place.device.type == "cpu":
+            read_box(files, box, as_numpy(place))
+        else:  # a device without a reader of its own: through a little CPU memory
+            staging = torch.empty(box.lengths, dtype=place.dtype, device="cpu")
+            read_box(files, box, as_numpy(staging))
+            place.copy_(staging)
 
     def _is_mapped(self, boxes: list[tuple[SourceBox, torch.Tensor]]) -> bool:
         """Tell whether all places are the very pages of the file that belong there: ``empty`` has just mapped them.
@@ -163,6 +202,10 @@ class CpuReader(Reader):
         )
 
     def close(self) -> None:
-        """Close the files."""
+        """End the threads and close the files."""
         self._mapped = None
-        self._files.close()
+        if self._threads is not None:
+            self._threads.shutdown()
+            self._threads = None
+        for files in (self._files, *self._opened):
+            files.close()

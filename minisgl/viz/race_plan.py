@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -115,23 +115,31 @@ class Stored:
         """Name the parameters that the loader leaves where they are: in the file, as one run of bytes, and not small."""
         if sys.platform != "linux":
             return set()
-        return {
-            name for name, keys in parameters_of(self.tensors).items() if len(keys) == 1 and self._is_one_run(keys[0])
-        }
+        return {name for name, keys in parameters_of(self.tensors).items() if self._is_one_run(keys)}
 
-    def _is_one_run(self, key: str) -> bool:
-        tensor = self.tensors[key]
-        share = self.sharding.share(key, tensor.shape)
-        is_one_run = share.dim in (None, 0) or share.size == tensor.shape[share.dim]
-        is_large = self.local_bytes(key) >= _MAPPED_FROM_BYTES
-        return is_one_run and share.padding == 0 and is_large and self._has_data(key)
+    def _is_one_run(self, keys: Sequence[str]) -> bool:
+        """Tell whether this rank's parts of some tensors follow each other in one file."""
+        tensors = [self.tensors[key] for key in keys]
+        shares = [self.sharding.share(key, tensor.shape) for key, tensor in zip(keys, tensors, strict=True)]
+        for tensor, share in zip(tensors, shares, strict=True):
+            is_whole_rows = share.dim in (None, 0) or share.size == tensor.shape[share.dim]
+            if not is_whole_rows or share.padding:
+                return False
+        begins, sizes = [self._first_byte(key) for key in keys], [self.local_bytes(key) for key in keys]
+        ends = [begin + size for begin, size in zip(begins, sizes, strict=True)]
+        is_end_to_end = begins[1:] == ends[:-1] and len({tensor.file for tensor in tensors}) == 1
+        return is_end_to_end and sum(sizes) >= _MAPPED_FROM_BYTES and any(self._has_data(key) for key in keys)
+
+    def _first_byte(self, key: str) -> int:
+        """Where this rank's rows of a tensor begin in its file."""
+        tensor, share = self.tensors[key], self.sharding.share(key, self.tensors[key].shape)
+        first_row = share.start if share.dim == 0 else 0
+        return tensor.offset + first_row * (tensor.num_bytes // tensor.shape[0])
 
     def _has_data(self, key: str) -> bool:
         """Tell whether this rank's rows of a tensor aren't just a hole of a sparse file."""
-        tensor, share = self.tensors[key], self.sharding.share(key, self.tensors[key].shape)
-        first_row = share.start if share.dim == 0 else 0
-        begin = tensor.offset + first_row * (tensor.num_bytes // tensor.shape[0])
-        with open(tensor.file, "rb") as opened:
+        begin = self._first_byte(key)
+        with open(self.tensors[key].file, "rb") as opened:
             try:
                 return os.lseek(opened.fileno(), begin, os.SEEK_DATA) < begin + self.local_bytes(key)
             except OSError:  # nothing but a hole from there on
@@ -150,7 +158,7 @@ def make_stored(settings: RaceSettings, scratch: Path) -> Stored:
     folder = Path(settings.checkpoint).expanduser()
     if settings.checkpoint in SHAPES:
         config, has_tied_head = SHAPES[settings.checkpoint]
-        layout = "shuffled" if settings.shuffled else "natural"
+        layout = "shuffled" if settings.shuffled else "sorted"
         folder = scratch / f"{abs(hash((settings.checkpoint, settings.num_files, layout))):x}"
         if not folder.exists():
             make_checkpoint(
@@ -189,9 +197,9 @@ def predict(strategy: str, stored: Stored, keep: bool) -> Prediction:
         copied = [num_bytes for name, num_bytes in sizes.items() if name not in mapped] or [0]
         if keep:
             return Prediction(
-                sum(copied), sum(sizes.values()), "what is merged or split; the rest stays the file's own pages"
+                sum(copied), sum(sizes.values()), "what no file holds as one run of bytes; the rest stays the file's own pages"
             )
-        return Prediction(max(copied), max(sizes.values()), "the largest one that is merged or split: each is dropped")
+        return Prediction(max(copied), max(sizes.values()), "the largest that no file holds as one run: each is dropped")
     whole, mapped_peak = stored.num_bytes, _peak_while_mapped(stored)
     if strategy == EVERYTHING:
         return Prediction(whole, mapped_peak, "every stored tensor, whole")

@@ -62,6 +62,16 @@ def test_safetensors_reads_what_was_made(tmp_path: Path) -> None:
             )
 
 
+def test_sorted_files_are_in_the_order_that_transformers_saves(tmp_path: Path) -> None:
+    folder = make_checkpoint(tmp_path / "made", CONFIGS["qwen3"], data="random", layout="sorted")
+    saved = AutoModelForCausalLM.from_pretrained(folder, dtype="auto")
+    saved.save_pretrained(tmp_path / "saved")
+    with safe_open(folder / "model.safetensors", "pt") as ours, safe_open(
+        tmp_path / "saved" / "model.safetensors", "pt"
+    ) as theirs:
+        assert list(ours.offset_keys()) == list(theirs.offset_keys())
+
+
 def test_random_weights_are_spread_as_models_are_and_norms_lie_around_one() -> None:
     weight = tensor_values(PRESETS["Qwen3-0.6B"], "model.layers.0.mlp.up_proj.weight").float()
     assert weight.std().item() == pytest.approx(0.02, rel=0.01)
@@ -137,7 +147,7 @@ REFUSED = {
         {},
         {"data": "zeros"},
         "data='zeros', layout='natural', dtype='bfloat16': expected data from ('random', 'tagged', 'sparse'), layout from "
-        "('natural', 'torn', 'shuffled'), dtype from ('float32', 'float16', 'bfloat16'). Correct the argument.",
+        "('natural', 'sorted', 'torn', 'shuffled'), dtype from ('float32', 'float16', 'bfloat16'). Correct the argument.",
     ),
     "more files than tensors": (
         {},

@@ -2,6 +2,7 @@
 
 import os
 import random
+import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -390,3 +391,93 @@ def test_where_files_cannot_be_mapped_they_are_read(
         parameter = opened.empty((1024, 1024), source.dtype, CPU, [Piece(source, (), ())])
         opened.fill(parameter, [Piece(source, (), ())])
     assert torch.equal(parameter, tensor)
+
+
+@pytest.fixture
+def two_in_a_row(tmp_path: Path) -> tuple[torch.Tensor, list[StoredTensor]]:
+    tensors = {"a": torch.randn(512, 1024).to(torch.bfloat16), "b": torch.randn(256, 1024).to(torch.bfloat16)}
+    checkpoint = stored(tmp_path, tensors)
+    return torch.cat(list(tensors.values())), [checkpoint.tensors["a"], checkpoint.tensors["b"]]
+
+
+def test_pieces_that_follow_each_other_in_a_file_are_its_pages(
+    two_in_a_row: tuple[torch.Tensor, list[StoredTensor]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected, (a, b) = two_in_a_row
+    monkeypatch.setattr(_read, "_read_runs", lambda *_: pytest.fail("copied"))
+    pieces = [Piece(a, (), (slice(0, 512),)), Piece(b, (), (slice(512, 768),))]
+    with open_reader("cpu") as opened:
+        parameter = opened.empty((768, 1024), torch.bfloat16, CPU, pieces)
+        opened.fill(parameter, pieces).wait()
+        assert opened.bytes_read == parameter.nbytes
+    assert torch.equal(parameter, expected)
+
+
+def test_pieces_in_another_order_than_the_files_are_right(
+    two_in_a_row: tuple[torch.Tensor, list[StoredTensor]],
+) -> None:
+    expected, (a, b) = two_in_a_row
+    in_file_order = [Piece(a, (), (slice(256, 768),)), Piece(b, (), (slice(0, 256),))]
+    for pieces in (in_file_order, in_file_order[::-1]):
+        with open_reader("cpu") as opened:
+            parameter = opened.empty((768, 1024), torch.bfloat16, CPU, pieces)
+            opened.fill(parameter, pieces).wait()
+        assert torch.equal(parameter, torch.cat([expected[512:], expected[:512]]))
+
+
+def large_parameter(folder: Path) -> tuple[torch.Tensor, StoredTensor, list[Piece]]:
+    """Make a tensor of 4 MiB, the right half of whose columns is wanted: no run of bytes, and several parts to read."""
+    tensor = torch.randn(2048, 1024).to(torch.bfloat16)
+    source = stored(folder, {"t": tensor}).tensors["t"]
+    return tensor[:, 512:], source, [Piece(source, (slice(None), slice(512, 1024)), ())]
+
+
+@pytest.fixture
+def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reader, "_PART_BYTES", 64 * 1024)
+    monkeypatch.setattr(reader, "_num_threads", lambda: 3)
+
+
+@pytest.mark.usefixtures("small_parts")
+def test_a_large_parameter_is_read_by_threads_that_end_with_the_reader(tmp_path: Path) -> None:
+    expected, _, pieces = large_parameter(tmp_path)
+    with CpuReader() as opened:
+        for _ in range(5):
+            parameter = torch.empty(2048, 512, dtype=torch.bfloat16)
+            opened.fill(parameter, pieces).wait()
+            assert torch.equal(parameter, expected)
+        assert 1 <= len(reader_threads()) <= 3
+    assert not reader_threads()
+    links = [os.path.realpath(f"/proc/self/fd/{descriptor}") for descriptor in os.listdir("/proc/self/fd")]
+    assert not [link for link in links if str(tmp_path) in link]
+
+
+@pytest.mark.usefixtures("small_parts")
+def test_an_error_in_one_of_the_threads_is_the_callers(tmp_path: Path) -> None:
+    _, source, pieces = large_parameter(tmp_path)
+    os.truncate(source.file, 2_000_000)
+    with CpuReader() as opened, pytest.raises(CheckpointError, match="only 2000000 bytes left"):
+        opened.fill(torch.empty(2048, 512, dtype=torch.bfloat16), pieces)
+    assert not reader_threads()
+
+
+@pytest.mark.usefixtures("small_parts")
+def test_nothing_is_written_any_more_after_an_interrupt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    _, _, pieces = large_parameter(tmp_path)
+    read_box, main, interrupts = reader.read_box, threading.main_thread(), [signal.SIGINT]
+
+    def slowly(*arguments: object) -> None:
+        if interrupts:
+            signal.pthread_kill(main.ident, interrupts.pop())
+        time.sleep(0.05)
+        read_box(*arguments)
+
+    monkeypatch.setattr(reader, "read_box", slowly)
+    parameter = torch.zeros(2048, 512, dtype=torch.bfloat16)
+    with CpuReader() as opened:
+        with pytest.raises(KeyboardInterrupt):
+            opened.fill(parameter, pieces)
+        left = parameter.clone()
+        time.sleep(0.2)
+        assert torch.equal(parameter, left)
+    assert not reader_threads()
