@@ -4,8 +4,9 @@
     python benchmarks/load.py --only whole --rounds 3
 
 Each load runs in a fresh process that has loaded something tiny before, the ways in turn, with the files in the page
-cache. Memory is read from the kernel by the parent, beyond what the process had before the load: anonymous and mapped pages
-apart, and the kernel's own peak of both. Every result is compared, by checksums of all tensors, with transformers'.
+cache. The tensors lie in them in the order in which transformers saves. Memory is read from the kernel by the parent,
+beyond what the process had before the load: anonymous and mapped pages apart, and the kernel's own peak of both. Every
+result is compared, by checksums of all tensors, with transformers'.
 """
 
 from __future__ import annotations
@@ -99,7 +100,7 @@ def one_rank(folder: Path, rounds: int, report: Report) -> None:
 def experts(folder: Path, rounds: int, report: Report) -> None:
     """Two layers of 128 experts."""
     report.section("Qwen3-30B-A3B's sizes, two layers of 128 experts (3.7 GB)")
-    make_checkpoint(folder, {**PRESETS["Qwen3-30B-A3B"], "num_hidden_layers": 2})
+    make_checkpoint(folder, {**PRESETS["Qwen3-30B-A3B"], "num_hidden_layers": 2}, layout="sorted")
     loads = compare(folder, ("ours", *PEERS), rounds)
     ours, stacking = loads["ours"], loads["mini-sglang's way"]
     beyond = max(0.0, typical(ours, "peak") - typical(ours, "held"))
@@ -123,15 +124,15 @@ def streamed(folder: Path, report: Report, name: str, ways: tuple[str, ...]) -> 
 def sparse(folder: Path, rounds: int, report: Report) -> None:
     """The 141 GB and 470 GB shapes, out of holes; and two real layers of the former for the speed of reading."""
     report.section("Llama-3-70B's shape (141 GB of holes), 8 ranks")
-    make_checkpoint(folder / "70B", PRESETS["Llama-3-70B"], data="sparse", files=30)
+    make_checkpoint(folder / "70B", PRESETS["Llama-3-70B"], data="sparse", files=30, layout="sorted")
     print(f"   writing to memory once: {speed_of(zero_fill):.1f} GB/s")
     streamed(folder / "70B", report, "70B", ("ours, streamed", "ours, all ranks"))
     report.section("Qwen3-235B-A22B's shape (470 GB of holes), rank 3 of 8")
-    make_checkpoint(folder / "235B", PRESETS["Qwen3-235B-A22B"], data="sparse", files=118)
+    make_checkpoint(folder / "235B", PRESETS["Qwen3-235B-A22B"], data="sparse", files=118, layout="sorted")
     streamed(folder / "235B", report, "235B", ("ours, streamed",))
     report.section("Llama-3-70B's sizes, two layers of real data (3.6 GB), rank 3 of 8")
     real = folder / "two layers"
-    make_checkpoint(real, {**PRESETS["Llama-3-70B"], "num_hidden_layers": 2, "vocab_size": 8192})
+    make_checkpoint(real, {**PRESETS["Llama-3-70B"], "num_hidden_layers": 2, "vocab_size": 8192}, layout="sorted")
     loads = compare(real, ("ours", "mini-sglang's way"), rounds, rank=3, size=8)["ours"]
     share = int(typical(loads, "held"))
     plain = min(plain_read(real / "model.safetensors", share) for _ in range(rounds))

@@ -17,6 +17,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from statistics import median
@@ -25,11 +26,11 @@ import torch
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+from benchmarks.loading.ways import merge
 from minisgl.checkpoint import StoredTensor, open_checkpoint
 from minisgl.checkpoint.maker import make_checkpoint
 from minisgl.checkpoint.presets import PRESETS
 
-MERGED = {"qkv_proj": ("q_proj", "k_proj", "v_proj"), "gate_up_proj": ("gate_proj", "up_proj")}
 GIB = 2**30
 
 
@@ -94,21 +95,22 @@ def load_safetensors(folder: Path, device: torch.device) -> dict[str, torch.Tens
     return merged(stored)
 
 
+def merged(stored: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    """Concatenate q, k, v and gate, up of a whole state dict, freeing the parts as it goes."""
+    return dict(merge((key, stored.pop(key)) for key in list(stored)))
+
+
 def load_stream_and_concatenate(folder: Path, device: torch.device) -> dict[str, torch.Tensor]:
     """Stream as upstream mini-sglang does: whole tensors, a buffer per group, concatenated when it is complete."""
     from safetensors import safe_open
 
-    result: dict[str, torch.Tensor] = {}
-    buffers: dict[str, dict[str, torch.Tensor]] = {}
-    for file in sorted(folder.glob("*.safetensors")):
-        with safe_open(file, framework="pt", device=str(device)) as opened:
-            for key in opened.keys():  # noqa: SIM118 (safe_open is no dict)
-                target, part, parts = _group(key)
-                buffers.setdefault(target, {})[part] = opened.get_tensor(key)
-                if len(buffers[target]) == len(parts):
-                    group = buffers.pop(target)
-                    result[target] = torch.cat([group[name] for name in parts]) if len(parts) > 1 else group[part]
-    return result
+    def tensors() -> Iterator[tuple[str, torch.Tensor]]:
+        for file in sorted(folder.glob("*.safetensors")):
+            with safe_open(file, framework="pt", device=str(device)) as opened:
+                for key in opened.keys():  # noqa: SIM118 (safe_open is no dict)
+                    yield key, opened.get_tensor(key)
+
+    return dict(merge(tensors()))
 
 
 def load_fastsafetensors(folder: Path, device: torch.device) -> dict[str, torch.Tensor]:
@@ -131,26 +133,6 @@ WAYS = {
     "stream + concatenate": load_stream_and_concatenate,
     "fastsafetensors + merge": load_fastsafetensors,
 }
-
-
-def _group(key: str) -> tuple[str, str, tuple[str, ...]]:
-    for target, parts in MERGED.items():
-        for part in parts:
-            if f".{part}." in key:
-                return key.replace(f".{part}.", f".{target}."), part, parts
-    return key, key, (key,)
-
-
-def merged(stored: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
-    """Concatenate q, k, v and gate, up of a whole state dict, freeing the parts as it goes."""
-    groups: dict[str, tuple[str, ...]] = {}
-    for key in stored:
-        target, part, parts = _group(key)
-        groups[target] = tuple(key.replace(f".{part}.", f".{name}.") for name in parts)
-    return {
-        target: torch.cat([stored.pop(key) for key in keys]) if len(keys) > 1 else stored.pop(keys[0])
-        for target, keys in groups.items()
-    }
 
 
 def measure_one(way: str, folder: Path, check: bool) -> dict[str, float | str]:
@@ -282,7 +264,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
         start = time.perf_counter()
-        make_checkpoint(folder, PRESETS[arguments.preset], data="sparse", files=arguments.files)
+        make_checkpoint(folder, PRESETS[arguments.preset], data="sparse", files=arguments.files, layout="sorted")
         fill_with_random_values(folder)
         print(f"made {arguments.preset}'s shape in {time.perf_counter() - start:.0f} s", flush=True)
         report(folder, arguments.rounds)

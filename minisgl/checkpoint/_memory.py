@@ -10,6 +10,7 @@ import torch
 
 _MAP_NORESERVE = 0x4000  # Linux; Python's mmap module has no name for it before 3.13
 _MADV_HUGEPAGE = 14
+_MADV_POPULATE_WRITE = 23  # since Linux 5.14; an older kernel refuses it, and nothing is lost
 _HUGE_PAGE_BYTES = 2 * 1024 * 1024
 
 
@@ -68,3 +69,14 @@ def empty_in_large_pages(shape: tuple[int, ...], dtype: torch.dtype) -> torch.Te
     if libc is not None and begin < end:
         libc.madvise(begin, end - begin, _MADV_HUGEPAGE)
     return tensor
+
+
+def populate(tensor: torch.Tensor) -> None:
+    """Have the kernel find memory for all pages of a CPU tensor now, in the calling thread and beside others.
+
+    Page-locking would do the same behind a lock of the driver's, one thread after the other.
+    """
+    libc, address, page = _libc(), tensor.data_ptr(), mmap.PAGESIZE
+    begin, end = -(-address // page) * page, (address + tensor.nbytes) // page * page
+    if libc is not None and begin < end:
+        libc.madvise(begin, end - begin, _MADV_POPULATE_WRITE)

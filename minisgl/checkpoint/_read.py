@@ -23,6 +23,7 @@ _HOLE_FROM_BYTES = 256 * 1024
 # the calls cost nothing beside the copy; shorter ones would map a page for a few bytes of it.
 _MAPPED_ROW_BYTES = range(512, 64 * 1024)
 _SAME_SIZE_INTEGER = {2: torch.int16, 4: torch.int32}
+_SECTOR_BYTES = 512  # the unit of st_blocks
 
 
 def as_numpy(view: torch.Tensor) -> np.ndarray:
@@ -35,6 +36,7 @@ class OpenFiles:
 
     def __init__(self) -> None:
         self._descriptors: OrderedDict[Path, int] = OrderedDict()
+        self._may_have_holes: dict[int, bool] = {}
 
     def descriptor(self, file: Path) -> int:
         """Return an open descriptor of the file.
@@ -56,7 +58,13 @@ class OpenFiles:
                 "the file whose header was read before",
                 "leave the checkpoint in place while it is loaded",
             ) from None
+        state = os.fstat(self._descriptors[file])
+        self._may_have_holes[self._descriptors[file]] = state.st_blocks * _SECTOR_BYTES < state.st_size
         return self._descriptors[file]
+
+    def may_have_holes(self, descriptor: int) -> bool:
+        """Tell whether an open file takes less of the disk than its size, so that a look for holes is worth a call."""
+        return self._may_have_holes[descriptor]
 
     def close(self) -> None:
         """Close all files."""
@@ -79,7 +87,7 @@ def read_box(files: OpenFiles, box: SourceBox, out: np.ndarray) -> None:
         return
     descriptor = files.descriptor(box.source.file)
     try:
-        if _is_hole(descriptor, box):
+        if files.may_have_holes(descriptor) and _is_hole(descriptor, box):
             out[...] = 0
         else:
             _read_runs(descriptor, box, out)
@@ -112,7 +120,9 @@ def mapped_run(files: OpenFiles, boxes: Sequence[SourceBox]) -> torch.Tensor | N
     if end - begin < _MAPPED_FROM_BYTES or begin % source.dtype.itemsize:
         return None
     descriptor = files.descriptor(source.file)
-    if os.fstat(descriptor).st_size < end or all(_is_hole(descriptor, box) for box in boxes):
+    if os.fstat(descriptor).st_size < end:
+        return None
+    if files.may_have_holes(descriptor) and all(_is_hole(descriptor, box) for box in boxes):
         return None
     memory = map_file(descriptor, begin, end - begin)
     return memory.view(source.dtype) if memory is not None else None

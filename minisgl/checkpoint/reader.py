@@ -10,7 +10,7 @@ import os
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import ThreadPoolExecutor
 from types import TracebackType
 from typing import Protocol
 
@@ -110,17 +110,17 @@ def open_reader(device: torch.device | str) -> Reader:
     return CpuReader()
 
 
+def num_threads(most: int) -> int:
+    """Return how many threads are worth having: as many as can run at once, but not more than ``most``."""
+    can_run = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return min(most, can_run)
+
+
 class _Ready:
     """Stand for a parameter that is filled already."""
 
     def wait(self) -> None:
         """Return at once."""
-
-
-def _num_threads() -> int:
-    """Return how many threads are worth having: those that can run at once, but a few at most."""
-    allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return min(_MAX_THREADS, allowed)
 
 
 class CpuReader(Reader):
@@ -157,17 +157,13 @@ class CpuReader(Reader):
                 self._read(part)
             return _Ready()
         if self._threads is None:
-            self._threads = ThreadPoolExecutor(_num_threads(), thread_name_prefix="weight-reader")
-        reads: list[Future[None]] = []
+            self._threads = ThreadPoolExecutor(num_threads(_MAX_THREADS), thread_name_prefix="weight-reader")
         try:
-            for part in parts:
-                reads.append(self._threads.submit(self._read, part))
-            for read in reads:
-                read.result()
-        finally:  # an error or Ctrl-C: nothing may go on writing into the parameter
-            for read in reads:
-                read.cancel()
-            wait(reads)
+            for _ in self._threads.map(self._read, parts):
+                pass
+        except BaseException:  # also Ctrl-C: nothing may go on writing into the parameter
+            self.close()
+            raise
         return _Ready()
 
     def _read(self, part: tuple[SourceBox, torch.Tensor]) -> None:
@@ -205,7 +201,7 @@ class CpuReader(Reader):
         """End the threads and close the files."""
         self._mapped = None
         if self._threads is not None:
-            self._threads.shutdown()
+            self._threads.shutdown(cancel_futures=True)
             self._threads = None
         for files in (self._files, *self._opened):
             files.close()

@@ -15,15 +15,16 @@ from typing import Protocol
 
 import torch
 
-from minisgl.checkpoint._memory import empty_in_large_pages
-from minisgl.checkpoint._read import OpenFiles, as_numpy, read_box
+from minisgl.checkpoint import reader
+from minisgl.checkpoint._memory import empty_in_large_pages, populate
+from minisgl.checkpoint._read import OpenFiles, read_box
 from minisgl.checkpoint._slices import Piece, SourceBox, box_and_view, cut
 from minisgl.checkpoint.reader import Filled, Reader
 
-# Measured on an H200 host, 16.4 GB in the page cache: more threads wait for Python's lock, smaller parts take it more
-# often, and larger buffers take longer to lock than they save.
-_NUM_THREADS = 8
-_BUFFER_BYTES = 16 * 1024 * 1024
+# Measured on an H200 host with 16 processors, 16.4 GB in the page cache: more threads wait for Python's lock, smaller
+# parts take it more often, and larger buffers are slower to read into.
+_MAX_THREADS = 12
+_BUFFER_BYTES = 12 * 1024 * 1024
 _LOOKAHEAD = 32
 
 
@@ -53,6 +54,7 @@ class CudaCopies:
     def pinned_buffer(self, num_bytes: int) -> tuple[torch.Tensor, Callable[[], None]]:
         """Return page-locked memory, uint8 [num_bytes], and the call that gives it back."""
         buffer = empty_in_large_pages((num_bytes,), torch.uint8)
+        populate(buffer)
         runtime = torch.cuda.cudart()
         with torch.cuda.device(self._device):
             torch.cuda.check_error(runtime.cudaHostRegister(buffer.data_ptr(), num_bytes, 0))
@@ -116,7 +118,7 @@ class CudaReader(Reader):
     Args:
         device: The CUDA device.
         copies: How to copy to the device; given by tests only.
-        num_threads: Reader threads; each owns two buffers.
+        num_threads: Reader threads, each with two buffers of its own; by default as many as are worth having.
         buffer_bytes: Size of a buffer.
     """
 
@@ -126,7 +128,7 @@ class CudaReader(Reader):
         self,
         device: torch.device,
         copies: Copies | None = None,
-        num_threads: int = _NUM_THREADS,
+        num_threads: int | None = None,
         buffer_bytes: int = _BUFFER_BYTES,
     ) -> None:
         self._copies = copies if copies is not None else CudaCopies(device)
@@ -134,7 +136,7 @@ class CudaReader(Reader):
         self._parts: queue.SimpleQueue[_Part | None] = queue.SimpleQueue()
         self._closing = False
         self._lock = threading.Lock()
-        names = [f"weight-reader-{number}" for number in range(num_threads)]
+        names = [f"weight-reader-{number}" for number in range(num_threads or reader.num_threads(_MAX_THREADS))]
         self._threads = [threading.Thread(target=self._work, name=name, daemon=True) for name in names]
         for thread in self._threads:
             thread.start()
@@ -153,7 +155,7 @@ class CudaReader(Reader):
         parts = [part for box, view in boxes for part in cut(box, view, self._buffer_bytes)]
         job = _Job(len(parts), self._copies.ready())
         for box, target in parts:
-            self._parts.put(_Part(job, box, target))
+            self._parts.put(_Part(job, box, target.view(-1)))
         return job
 
     def close(self) -> None:
@@ -200,11 +202,12 @@ class CudaReader(Reader):
         buffer = buffers[0]
         buffers.rotate(1)
         buffer.finish()
-        source = buffer.memory[: part.box.num_bytes].view(part.target.dtype).view(part.box.lengths)
-        read_box(files, part.box, as_numpy(source))
+        box = part.box
+        read_box(files, box, buffer.array[: box.num_bytes].view(f"i{box.source.dtype.itemsize}").reshape(box.lengths))
+        source = buffer.memory[: box.num_bytes].view(box.source.dtype)
         buffer.keep(part, self._copies.start(source, part.target, part.job.after))
         with self._lock:
-            self.bytes_read += part.box.num_bytes
+            self.bytes_read += box.num_bytes
 
 
 class _Buffer:
@@ -212,6 +215,7 @@ class _Buffer:
 
     def __init__(self, memory: torch.Tensor, give_back: Callable[[], None]) -> None:
         self.memory = memory
+        self.array = memory.numpy()
         self.give_back = give_back
         self._part: _Part | None = None
         self._wait: Callable[[], None] = lambda: None
