@@ -162,6 +162,9 @@ def _quiet_transformers() -> Iterator[None]:
     """Keep the remarks of transformers' config classes off stderr; what matters becomes an error of our own."""
     logger = logging.getLogger("transformers")
     before = logger.level
+    if before >= logging.ERROR:  # quiet already; to set a level empties the cache of every logger
+        yield
+        return
     logger.setLevel(logging.ERROR)
     try:
         yield
