@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import resource
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -43,7 +43,7 @@ class Limits:
 
     def changed(self, changes: dict[str, Any]) -> Limits:
         """Return a copy with some limits changed."""
-        return Limits(**{**asdict(self), **changes})
+        return replace(self, **changes)
 
     @classmethod
     def from_plain(cls, values: dict[str, Any]) -> Limits:

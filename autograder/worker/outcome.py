@@ -113,5 +113,7 @@ def _how_it_ended(exit_status: int, cpu_s: float, limits: Limits) -> tuple[str, 
 
 def clean(text: str, most: int) -> str:
     """Return text that is safe to store and show: no control characters but line ends and tabs, limited in length."""
+    if len(text) <= most and text.isprintable():
+        return text
     kept = "".join(char if char in "\n\t" or char.isprintable() else "\ufffd" for char in text[: most + 1])
     return kept if len(text) <= most else kept[:most] + " …"
