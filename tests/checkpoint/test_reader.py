@@ -3,6 +3,7 @@
 import os
 import random
 import signal
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -26,6 +27,7 @@ from minisgl.checkpoint import (
 from minisgl.checkpoint.reader import CpuReader
 from minisgl.checkpoint.reader_cuda import CudaReader
 from minisgl.errors import CheckpointError
+from minisgl.utils.memory import read_memory
 
 CPU = torch.device("cpu")
 DTYPES = [torch.float32, torch.float16, torch.bfloat16]
@@ -483,3 +485,15 @@ def test_nothing_is_written_any_more_after_an_interrupt(tmp_path: Path, monkeypa
         time.sleep(0.2)
         assert torch.equal(parameter, left)
     assert not reader_threads()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems are left to find memory when it is used")
+def test_the_pages_of_a_buffer_can_be_found_before_it_is_used() -> None:
+    num_bytes = 32 * 1024 * 1024
+    buffer = torch.empty(num_bytes, dtype=torch.uint8)
+    before = read_memory().anonymous_bytes
+    _memory.populate(buffer)
+    after = read_memory().anonymous_bytes
+    assert before is not None
+    assert after is not None
+    assert after - before > 0.9 * num_bytes
