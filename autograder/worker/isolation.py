@@ -10,6 +10,7 @@ from __future__ import annotations
 import ctypes
 import os
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 _LIBC = ctypes.CDLL(None, use_errno=True)
@@ -67,6 +68,21 @@ def die_with_parent() -> None:
 def adopt_orphans() -> None:
     """Become the parent of every process below this one whose own parent ends."""
     _prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def go_first() -> None:
+    """Get processor time before all others, as root, whose number of processes the kernel doesn't limit.
+
+    Else a fork bomb's hundreds of processes leave so little to who must kill them that they only grow in number.
+    """
+    with suppress(OSError):
+        os.setpriority(os.PRIO_PROCESS, 0, -20)
+
+
+def take_turns() -> None:
+    """Get no more processor time than others, whatever the parent gets."""
+    with suppress(OSError):
+        os.setpriority(os.PRIO_PROCESS, 0, 0)
 
 
 def enter_session() -> None:

@@ -100,6 +100,8 @@ def shut_in(tree: str, private: str, isolated: bool, output_fd: int, keep: tuple
         os.closerange(low, high)
     if isolated:
         isolation.drop_capabilities()
+    else:
+        isolation.take_turns()
     os.environ.clear()
     os.environ.update(PATH="/usr/bin:/bin", LANG="C.UTF-8", OMP_NUM_THREADS="1", HF_HUB_OFFLINE="1")
     sys.argv = ["probe"]

@@ -55,6 +55,7 @@ class Session:
         else:
             self.tree = tempfile.mkdtemp(prefix="tree-", dir=self.scratch)
             isolation.adopt_orphans()
+            isolation.go_first()
         try:
             build_tree(Path(self.tree), self.provided, first[0]["files"], first[0]["compiled"])
             if self.isolated:

@@ -99,9 +99,9 @@ def test_each_way_to_fail_is_named(worker, body, status, word):
 
 
 def test_a_fork_bomb_is_stopped(worker):
-    found = ask(worker, head_dim("import os\nwhile True:\n    os.fork()"), SHORT)
-    assert found.status in ("refused", "memory_limit", "time_limit"), found
-    time.sleep(0.1)
+    for _ in range(4):
+        found = ask(worker, head_dim("import os\nwhile True:\n    os.fork()"), SHORT)
+        assert found.status in ("refused", "memory_limit", "time_limit"), found
 
 
 def test_a_thread_bomb_is_stopped(worker):
