@@ -13,6 +13,7 @@ from autograder import reference, wrong_solutions
 from autograder.parts import BY_ID, parts_of_chapter
 
 RIGHT, WRONG, MISSING = "right", "wrong", "missing"
+ANY = "of any kind"
 
 
 @dataclass(frozen=True)
@@ -90,18 +91,20 @@ def write_class(folder: Path, drawn: dict[str, dict[str, Choice]]) -> None:
 def wrong_marks(rows: list[dict[str, Any]], drawn: dict[str, dict[str, Choice]]) -> list[str]:
     """Compare a report's rows with what was drawn; return what is wrong.
 
-    Right parts have full marks, missing ones none, wrong ones less than all and the same in every submission.
+    Right parts have full marks, missing ones none, wrong ones less than all and the same in every submission. What is
+    judged together has full marks where all is right, and less where something is missing; a wrong part need not show in it.
     """
     found = [f"{name} has no row" for name in sorted(set(drawn) - {row["student"] for row in rows})]
     worth: dict[tuple[str, str], float] = {}
     for row in rows:
         choices = drawn[row["student"]]
-        all_right = all(choice.kind == RIGHT for choice in choices.values())
+        kinds = {choice.kind for choice in choices.values()}
+        together = RIGHT if kinds == {RIGHT} else WRONG if MISSING in kinds else ANY
         for part in row["parts"]:
             points, full = part["points"], part["max_points"]
-            choice = choices.get(part["id"]) or Choice("together", RIGHT if all_right else WRONG)
+            choice = choices.get(part["id"]) or Choice("together", together)
             what = f"{row['student']}, {part['id']} ({choice.id}): {points:g} of {full:g} points"
-            fits = {RIGHT: points == full, MISSING: points == 0, WRONG: points < full}[choice.kind]
+            fits = {RIGHT: points == full, MISSING: points == 0, WRONG: points < full, ANY: points <= full}[choice.kind]
             if not fits:
                 found.append(f"{what}, but it is {choice.kind}; {part['message']}")
             if choice.id != "together" and worth.setdefault((part["id"], choice.id), points) != points:

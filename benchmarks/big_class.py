@@ -54,10 +54,18 @@ class MemoryWatch:
         return max((mib for done, mib in self.samples if first <= done <= last), default=0.0)
 
 
+def _children(process: psutil.Process) -> list[psutil.Process]:
+    try:
+        return process.children()
+    except psutil.Error:
+        return []
+
+
 def held_mib(process: psutil.Process) -> float:
-    """Return the MiB that the long-lived processes hold: this one, and the grading processes below it."""
+    """Return the MiB that the long-lived processes hold: this one, the one below it that forks, and the graders below that."""
     total = 0
-    for each in (process, *process.children()):
+    below = process.children()
+    for each in (process, *below, *(grader for server in below for grader in _children(server))):
         try:
             total += each.memory_info().rss - each.memory_info().shared
         except psutil.Error:

@@ -32,6 +32,11 @@ def test_each_kind_of_wrong_mark_is_found():
     assert "it is wrong" in wrong_marks([row("a", 2.0)], {"a": wrong})[0]
     assert "in another submission" in wrong_marks([row("a", 1.0), row("b", 0.5)], {"a": wrong, "b": wrong})[0]
     assert wrong_marks([], {"a": right}) == ["a has no row"]
+    missing = Choice("missing", "missing")
+    both = {"config.fields": right["config.moe"], "config.moe": missing}
+    assert "it is wrong" in wrong_marks([row("a", 2.0, "config.together")], {"a": both})[0]
+    both["config.moe"] = wrong["config.moe"]
+    assert wrong_marks([row("a", 2.0, "config.together")], {"a": both}) == []
     assert "don't add up" in wrong_marks([{**row("a", 2.0), "points": 3.0}], {"a": right})[0]
 
 
