@@ -17,6 +17,9 @@ from autograder.trees import Work
 from autograder.worker.client import Worker
 from autograder.worker.limits import Limits
 
+# What the check files need, and what takes a process seconds to import.
+NEEDED_BY_CHECKS = ("transformers", "autograder.checking")
+
 
 class Judge:
     """Judge one student's work after another with one warm worker.
@@ -70,7 +73,7 @@ def warm_up() -> None:
     import torch
 
     torch.set_num_threads(1)
-    for name in ("transformers", "autograder.checking"):
+    for name in NEEDED_BY_CHECKS:
         importlib.import_module(name)
 
 

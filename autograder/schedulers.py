@@ -51,9 +51,11 @@ def _locally(payloads: dict[str, dict[str, Any]], jobs: int) -> Iterator[tuple[s
 
 
 def _with_pool(payloads: dict[str, dict[str, Any]], jobs: int) -> Iterator[tuple[str, dict[str, Any]]]:
+    from autograder.judge import NEEDED_BY_CHECKS
+
     # Each grading process is forked from one that has imported what all need, which takes four seconds.
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["autograder.schedulers", "autograder.checking", "transformers"])
+    context.set_forkserver_preload(["autograder.grading", "autograder.judge", *NEEDED_BY_CHECKS])
     queue = iter(list(payloads.items()))
     running: dict[Future[dict[str, Any]], str] = {}
     with ProcessPoolExecutor(jobs, mp_context=context) as pool:

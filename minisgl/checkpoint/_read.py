@@ -87,7 +87,7 @@ def read_box(files: OpenFiles, box: SourceBox, out: np.ndarray) -> None:
         return
     descriptor = files.descriptor(box.source.file)
     try:
-        if files.may_have_holes(descriptor) and _is_hole(descriptor, box):
+        if _is_hole(files, box):
             out[...] = 0
         else:
             _read_runs(descriptor, box, out)
@@ -122,16 +122,16 @@ def mapped_run(files: OpenFiles, boxes: Sequence[SourceBox]) -> torch.Tensor | N
     descriptor = files.descriptor(source.file)
     if os.fstat(descriptor).st_size < end:
         return None
-    if files.may_have_holes(descriptor) and all(_is_hole(descriptor, box) for box in boxes):
+    if all(_is_hole(files, box) for box in boxes):
         return None
     memory = map_file(descriptor, begin, end - begin)
     return memory.view(source.dtype) if memory is not None else None
 
 
-def _is_hole(descriptor: int, box: SourceBox) -> bool:
+def _is_hole(files: OpenFiles, box: SourceBox) -> bool:
     """Tell whether the part lies in a hole of a sparse file, which reads as zeros without being read."""
-    begin, end = box.span
-    if end - begin < _HOLE_FROM_BYTES or not hasattr(os, "SEEK_DATA"):
+    descriptor, (begin, end) = files.descriptor(box.source.file), box.span
+    if not files.may_have_holes(descriptor) or end - begin < _HOLE_FROM_BYTES or not hasattr(os, "SEEK_DATA"):
         return False
     try:
         return os.lseek(descriptor, begin, os.SEEK_DATA) >= end

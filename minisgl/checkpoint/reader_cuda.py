@@ -203,6 +203,7 @@ class CudaReader(Reader):
         buffers.rotate(1)
         buffer.finish()
         box = part.box
+        # A view in numpy, unlike one in torch, keeps Python's lock: who gives it away waits for it behind all other threads.
         read_box(files, box, buffer.array[: box.num_bytes].view(f"i{box.source.dtype.itemsize}").reshape(box.lengths))
         source = buffer.memory[: box.num_bytes].view(box.source.dtype)
         buffer.keep(part, self._copies.start(source, part.target, part.job.after))
