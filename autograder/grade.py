@@ -7,15 +7,10 @@ stopped. The report is the same, byte for byte, whatever the order or the number
 from __future__ import annotations
 
 import argparse
-import csv
 import hashlib
-import html
-import io
 import json
 import os
-import re
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -23,12 +18,13 @@ from autograder import hidden, paths, reference
 from autograder.grading import payload_of, refused_row
 from autograder.judge_errors import failure_text
 from autograder.parts import GRADED_MODULES, select
+from autograder.reports import one_each, write_reports
+from autograder.row_log import RowLog, Rows
 from autograder.schedulers import run_all
 from autograder.submissions import Submission, find
 from autograder.worker import sandbox
 
 SHOWN_REFUSALS = 20
-STYLE = "body{font-family:sans-serif;line-height:1.4;max-width:60em;margin:2em auto;padding:0 1em}pre{overflow-x:auto}"
 
 
 def main(argv: list[str]) -> int:
@@ -59,7 +55,7 @@ def main(argv: list[str]) -> int:
             from autograder.gradebook import write_rows
 
             database = options.gradebook or gradebook_here()
-            write_rows(_one_each(rows), database)
+            write_rows(one_each(rows), database)
             print(f"the gradebook {database} has these marks")
     except ValueError as error:
         print(error, file=sys.stderr)
@@ -113,11 +109,11 @@ def grade(
     scheduler: str | None = None,
     hidden_folder: Path | None = None,
     show_bar: bool = True,
-) -> list[dict[str, Any]]:
+) -> Rows:
     """Grade submissions and write ``report.json``, ``grades.csv`` and ``feedback/`` below ``out``.
 
     Returns:
-        The report's rows.
+        The report's rows, each with its ``feedback``; they stay on disk until they are asked for.
     """
     out.mkdir(parents=True, exist_ok=True)
     hidden_files = hidden.prepare(hidden_folder)
@@ -126,18 +122,13 @@ def grade(
     payloads = {
         _key(payload, rules): payload for payload in (payload_of(each, sandboxed, hidden_files) for each in readable)
     }
-    done = dict(_read_progress(out / "progress.jsonl"))
-    pending = {key: payload for key, payload in payloads.items() if key not in done}
-    show_bar = show_bar and bool(pending)
-    with (out / "progress.jsonl").open("a", encoding="utf-8") as log:
+    with RowLog(out / "progress.jsonl") as log:
+        pending = {key: payload for key, payload in payloads.items() if key not in log}
+        show_bar = show_bar and bool(pending)
         for key, row in run_all(pending, jobs=jobs, scheduler=scheduler, total=len(payloads), show_bar=show_bar):
-            done[key] = row
-            log.write(json.dumps({"key": key, "row": row}) + "\n")
-            log.flush()
-            os.fsync(log.fileno())
-    rows = [done[key] for key in payloads] + [refused_row(each) for each in submissions if each.refusal]
-    rows.sort(key=lambda row: (row["student"], row["chapter"], row["status"], row["message"]))
-    _write_reports(rows, out, sandboxed)
+            log.add(key, row)
+        rows = Rows(log, list(payloads), [refused_row(each) for each in submissions if each.refusal])
+        write_reports(rows, out, sandboxed)
     return rows
 
 
@@ -162,83 +153,3 @@ def _key(payload: dict[str, Any], rules: str) -> str:
         sorted(payload["problems"].items()),
     ]
     return hashlib.sha256(json.dumps([rules, *parts]).encode()).hexdigest()[:24]
-
-
-def _read_progress(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield what an earlier run finished; a line that was cut short by a kill doesn't count."""
-    if not path.is_file():
-        return
-    content = path.read_bytes()
-    if content and not content.endswith(b"\n"):
-        path.write_bytes(content[: content.rfind(b"\n") + 1])
-    for line in content.splitlines():
-        try:
-            record = json.loads(line)
-            yield record["key"], record["row"]
-        except (ValueError, KeyError, TypeError):
-            continue
-
-
-def _write_reports(rows: list[dict[str, Any]], out: Path, sandboxed: bool) -> None:
-    public = [{name: value for name, value in row.items() if name != "feedback"} for row in rows]
-    report = {"sandbox": "bubblewrap" if sandboxed else "none", "submissions": public}
-    _replace(out / "report.json", json.dumps(report, indent=1, sort_keys=True, ensure_ascii=True) + "\n")
-    table = io.StringIO()
-    writer = csv.writer(table, lineterminator="\n")
-    writer.writerow(["student", "chapter", "points", "max_points", "status", "message"])
-    for row in rows:
-        cells = [row["student"], row["chapter"], row["points"], row["max_points"], row["status"], row["message"]]
-        writer.writerow([_harmless(cell) for cell in cells])
-    _replace(out / "grades.csv", table.getvalue())
-    (out / "feedback").mkdir(exist_ok=True)
-    for name, row in _pages(rows):
-        _replace(out / "feedback" / name, feedback_page(row))
-
-
-def _one_each(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Keep a student's first row of a chapter, which is the graded one where the same name handed in twice."""
-    kept: dict[tuple[str, str], dict[str, Any]] = {}
-    for row in rows:
-        kept.setdefault((row["student"], row["chapter"]), row)
-    return list(kept.values())
-
-
-def _pages(rows: list[dict[str, Any]]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield a file name for each student's page; no two are one, on a disk that ignores case either."""
-    taken: set[str] = set()
-    for row in _one_each(rows):
-        student = re.sub(r"[^\w.-]", "_", row["student"]).encode()[:150].decode(errors="ignore")
-        while (name := f"{student}-{row['chapter']}.html").casefold() in taken:
-            student += "_"
-        taken.add(name.casefold())
-        yield name, row
-
-
-def _harmless(cell: Any) -> Any:
-    """Keep a spreadsheet from taking a name for a formula."""
-    return "'" + cell if isinstance(cell, str) and cell[:1] in ("=", "+", "-", "@", "\t") else cell
-
-
-def feedback_page(row: dict[str, Any]) -> str:
-    """Return a student's feedback as a page of its own; everything in it is escaped."""
-    from autograder.display import result_html
-    from autograder.results import PartResult
-
-    title = html.escape(f"{row['student']}: {row['chapter']}")
-    body = "".join(result_html(PartResult.from_plain(values)) + "<hr>" for values in row["feedback"])
-    note = f"<p>{html.escape(row['message'])}</p>" if row["message"] else ""
-    if row["status"] == "refused":
-        note += (
-            "<p>So nothing could be graded. Expected a notebook as JupyterLab saves it. Open yours, save it, see that it "
-            "opens again, and hand it in anew.</p>"
-        )
-    return (
-        f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{title}</title><style>{STYLE}</style></head><body>'
-        f"<h1>{title}</h1><p>{row['points']:g} of {row['max_points']:g} points</p>{note}{body}</body></html>\n"
-    )
-
-
-def _replace(path: Path, text: str) -> None:
-    temporary = path.with_name(path.name + ".new")
-    temporary.write_text(text, encoding="utf-8")
-    os.replace(temporary, path)

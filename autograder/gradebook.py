@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
+from collections.abc import Iterable
 from typing import Any
 
 from autograder import paths
@@ -13,7 +14,7 @@ from autograder.parts import BY_ID, grade_id
 ATTEMPTS = 6
 
 
-def write_rows(rows: list[dict[str, Any]], url: str = "") -> None:
+def write_rows(rows: Iterable[dict[str, Any]], url: str = "") -> None:
     """Write each row's points as automatic scores; manual scores and comments stay as they are.
 
     Args:

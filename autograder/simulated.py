@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -88,7 +88,7 @@ def write_class(folder: Path, drawn: dict[str, dict[str, Choice]]) -> None:
         (folder / f"{name}.ipynb").write_text(json.dumps(notebook(name, choices)), encoding="utf-8")
 
 
-def wrong_marks(rows: list[dict[str, Any]], drawn: dict[str, dict[str, Choice]]) -> list[str]:
+def wrong_marks(rows: Sequence[dict[str, Any]], drawn: dict[str, dict[str, Choice]]) -> list[str]:
     """Compare a report's rows with what was drawn; return what is wrong.
 
     Right parts have full marks, missing ones none, wrong ones less than all and the same in every submission. What is

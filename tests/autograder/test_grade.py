@@ -11,10 +11,11 @@ import time
 import pytest
 
 from autograder import hidden, paths, reference
-from autograder.grade import _write_reports, feedback_page, grade, gradebook_here, main
+from autograder.grade import grade, gradebook_here, main
 from autograder.grading import refused_row
 from autograder.parts import BY_ID
 from autograder.redteam_files import notebook
+from autograder.reports import feedback_page, write_reports
 from autograder.submissions import Submission, find
 
 CANARY = 7654322  # a size in a hidden case
@@ -167,7 +168,7 @@ def test_what_comes_second_under_a_name_undoes_neither_the_page_nor_the_mark_of_
 
 def test_pages_of_names_that_are_hardly_letters_or_differ_in_case_stay_apart(tmp_path):
     names = ["王伟", "李娜", "Ada K", "Ada_K", "ann", "Ann", "名" * 80]
-    _write_reports([refused_row(Submission(name, "01_config", refusal="no")) for name in names], tmp_path, True)
+    write_reports([refused_row(Submission(name, "01_config", refusal="no")) for name in names], tmp_path, True)
     pages = {path.name.casefold(): path.read_text() for path in (tmp_path / "feedback").iterdir()}
     assert len(pages) == len(names)
     assert "李娜: 01_config" in pages["李娜-01_config.html"]
