@@ -83,7 +83,7 @@ test-transformers4: setup-transformers4
 notebooks: setup
 	$(BIN)/python -m autograder build
 
-# A simulated class of 1,000, with its marks checked: about an hour on two cores.
+# A simulated class of 1,000, with its marks checked: a quarter of an hour on two cores.
 class: setup
 	$(BIN)/python -m benchmarks.big_class $(CLASS_ARGS)
 

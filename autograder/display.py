@@ -57,6 +57,27 @@ class _Shown:
         return self.text
 
 
+class Points(float):
+    """Points earned: a number whose plain form is what nbgrader reads, and that a notebook shows with what it means."""
+
+    full: float | None
+
+    def __new__(cls, earned: float, full: float | None = None) -> Points:
+        """Make the number ``earned``, rounded to cents; ``full`` is what could be had, if that is known."""
+        self = super().__new__(cls, round(earned, 2))
+        self.full = full
+        return self
+
+    def bundle(self) -> dict[str, str]:
+        """Return what a notebook's output holds."""
+        of_full = "" if self.full is None else f" of {self.full:g}"
+        markup = f'<span style="color:{GREY}">Earned: {self:g}{of_full} points</span>'
+        return {"text/html": markup, "text/plain": repr(self)}
+
+    def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
+        return self.bundle()
+
+
 def _show(text: str, markup: str) -> None:
     if "IPython" in sys.modules:
         from IPython import get_ipython

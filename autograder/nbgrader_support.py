@@ -183,9 +183,9 @@ class GradeParts(NbGraderPreprocessor):
         else:
             text, markup = display.result_text(result), display.result_html(result)
             # the cell's own maximum counts, should an instructor have changed it
-            earned = round(points * result.points / result.max_points, 2) if result.max_points else 0.0
+            earned = points * result.points / result.max_points if result.max_points else 0.0
         shown = new_output("display_data", data={"text/plain": text, "text/html": markup})
-        number = new_output("execute_result", data={"text/plain": repr(earned)}, execution_count=1)
+        number = new_output("execute_result", data=display.Points(earned, points).bundle(), execution_count=1)
         return [shown, number]
 
 

@@ -21,7 +21,7 @@ def check(target: str = "all") -> float:
     """Check a part (``"config.rope"``), a module (``"config"``) or a chapter (``"01_config"``) of your tree.
 
     Returns:
-        The points, from 0 to the full marks of what was checked.
+        The points, from 0 to the full marks of what was checked; a number.
     """
     try:
         wanted = select(target)
@@ -30,9 +30,9 @@ def check(target: str = "all") -> float:
         results = CHECKER.judge(workspace.root, [part.id for part in wanted])
     except (ValueError, JudgeError) as error:
         display.show_text(str(error), title="This can't be checked")
-        return 0.0
+        return display.Points(0.0)
     display.show_results(results, progress.changed_cells(wanted))
-    return round(sum(result.points for result in results), 2)
+    return display.Points(sum(result.points for result in results), sum(result.max_points for result in results))
 
 
 def hint(target: str, layer: int | None = None) -> None:

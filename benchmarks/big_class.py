@@ -95,7 +95,7 @@ def main() -> int:
                 hidden_folder=Path(place, "instructor"),
             )
         seconds = time.monotonic() - started
-    problems = wrong_marks(rows, drawn)
+        problems = wrong_marks(rows, drawn)
     tenth = options.students // 10
     early, late = watch.most(1, 2 * tenth), watch.most(options.students - tenth, options.students)
     print(

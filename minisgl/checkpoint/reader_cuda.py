@@ -1,18 +1,19 @@
 """Fill parameters on a CUDA device: reader threads fill pinned buffers, and copies run beside the reading.
 
 One reading thread is slower than the bus, and a copy from pageable memory waits for the CPU. So a few threads read,
-each into two pinned buffers of its own in turn: while one buffer's copy is under way, the other is filled. No buffer is
-shared, so only the counts need a lock.
+each into a pinned buffer of its own: while one thread waits for its copy, the others read. No buffer is shared, so only
+the counts need a lock.
 """
 
 import queue
 import threading
-from collections import deque
 from collections.abc import Callable, Iterable
 from concurrent.futures import CancelledError
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Protocol
 
+import numpy as np
 import torch
 
 from minisgl.checkpoint import reader
@@ -22,7 +23,7 @@ from minisgl.checkpoint._slices import Piece, SourceBox, box_and_view, cut
 from minisgl.checkpoint.reader import Filled, Reader
 
 # Measured on an H200 host with 16 processors, 16.4 GB in the page cache: more threads wait for Python's lock, smaller
-# parts take it more often, and larger buffers are slower to read into.
+# parts take it more often, and larger buffers, or a second one for each thread, are slower to lock and to read into.
 _MAX_THREADS = 12
 _BUFFER_BYTES = 12 * 1024 * 1024
 _LOOKAHEAD = 32
@@ -118,7 +119,7 @@ class CudaReader(Reader):
     Args:
         device: The CUDA device.
         copies: How to copy to the device; given by tests only.
-        num_threads: Reader threads, each with two buffers of its own; by default as many as are worth having.
+        num_threads: Reader threads, each with a buffer of its own; by default as many as are worth having.
         buffer_bytes: Size of a buffer.
     """
 
@@ -168,71 +169,47 @@ class CudaReader(Reader):
         self._threads = []
 
     def _work(self) -> None:
-        """Run one thread: fill one buffer while the other one's copy is under way."""
+        """Run one thread: read a part, start its copy, wait for it, and so on."""
         files = OpenFiles()
-        buffers: deque[_Buffer] = deque()
+        buffer: _Buffer | None = None
         try:
-            while (part := self._next_part(buffers)) is not None:
+            while (part := self._parts.get()) is not None:
                 try:
                     if self._closing:
                         raise CancelledError("the reader was closed")
                     if part.job.error is None:
-                        self._start(part, files, buffers)
+                        # Made when needed: page-locking takes time, and a small load needs few.
+                        buffer = buffer or _Buffer(*self._copies.pinned_buffer(self._buffer_bytes))
+                        self._move(part, files, buffer)
                 except BaseException as error:  # whatever it is, the caller's thread must hear of it
                     part.job.part_done(error)
+                else:
+                    part.job.part_done()
         finally:
-            for buffer in buffers:
-                buffer.finish()
+            if buffer is not None:
                 buffer.give_back()
             files.close()
 
-    def _next_part(self, buffers: Iterable["_Buffer"]) -> _Part | None:
-        """Take the next part; before waiting for one, report the copies under way, for somebody may wait for them."""
-        try:
-            return self._parts.get_nowait()
-        except queue.Empty:
-            for buffer in buffers:
-                buffer.finish()
-            return self._parts.get()
-
-    def _start(self, part: _Part, files: OpenFiles, buffers: "deque[_Buffer]") -> None:
-        """Read a part into a free buffer and start its copy to the device."""
-        if len(buffers) < 2:  # made when needed: page-locking takes time, and a small load needs few
-            buffers.appendleft(_Buffer(*self._copies.pinned_buffer(self._buffer_bytes)))
-        buffer = buffers[0]
-        buffers.rotate(1)
-        buffer.finish()
+    def _move(self, part: _Part, files: OpenFiles, buffer: "_Buffer") -> None:
+        """Read a part into the buffer and copy it to the device."""
         box = part.box
         # A view in numpy, unlike one in torch, keeps Python's lock: who gives it away waits for it behind all other threads.
         read_box(files, box, buffer.array[: box.num_bytes].view(f"i{box.source.dtype.itemsize}").reshape(box.lengths))
         source = buffer.memory[: box.num_bytes].view(box.source.dtype)
-        buffer.keep(part, self._copies.start(source, part.target, part.job.after))
+        wait = self._copies.start(source, part.target, part.job.after)
         with self._lock:
             self.bytes_read += box.num_bytes
+        wait()
 
 
+@dataclass(frozen=True)
 class _Buffer:
-    """One thread's piece of pinned memory, and the copy out of it that may be under way."""
+    """One thread's piece of pinned memory, and the call that gives it back."""
 
-    def __init__(self, memory: torch.Tensor, give_back: Callable[[], None]) -> None:
-        self.memory = memory
-        self.array = memory.numpy()
-        self.give_back = give_back
-        self._part: _Part | None = None
-        self._wait: Callable[[], None] = lambda: None
+    memory: torch.Tensor
+    give_back: Callable[[], None]
 
-    def keep(self, part: _Part, wait: Callable[[], None]) -> None:
-        """Remember the copy under way; the part keeps its target's memory alive until then."""
-        self._part, self._wait = part, wait
-
-    def finish(self) -> None:
-        """Wait for the copy under way, if any, and report it."""
-        part, self._part = self._part, None
-        if part is None:
-            return
-        try:
-            self._wait()
-        except BaseException as error:
-            part.job.part_done(error)
-        else:
-            part.job.part_done()
+    @cached_property
+    def array(self) -> np.ndarray:
+        """The memory as numpy's: uint8 [num_bytes]."""
+        return self.memory.numpy()

@@ -78,7 +78,7 @@ def build_hf_config(raw: dict[str, Any], file: Path) -> PretrainedConfig:
 
     fields = {**raw, "model_type": model_type}
     try:
-        with _quiet_transformers():
+        with quiet_transformers():
             config = CONFIG_MAPPING[model_type].from_dict(json.loads(json.dumps(fields)))
     except Exception:  # whatever its validation raises: ModelConfig.from_hf names the field at fault
         return _bare_config({"tie_word_embeddings": False, **fields})
@@ -158,8 +158,8 @@ def _check_rope_fields(raw: dict[str, Any], file: Path) -> None:
 
 
 @contextmanager
-def _quiet_transformers() -> Iterator[None]:
-    """Keep the remarks of transformers' config classes off stderr; what matters becomes an error of our own."""
+def quiet_transformers() -> Iterator[None]:
+    """Keep transformers' remarks off stderr; what matters becomes an error of our own."""
     logger = logging.getLogger("transformers")
     before = logger.level
     if before >= logging.ERROR:  # quiet already; to set a level empties the cache of every logger

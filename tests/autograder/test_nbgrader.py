@@ -163,7 +163,9 @@ def test_every_grade_is_a_finite_number_within_its_cell(course):
     outputs = {c["metadata"]["nbgrader"]["grade_id"]: c["outputs"] for c in book["cells"] if "nbgrader" in c["metadata"]
                and c["metadata"]["nbgrader"].get("grade")}  # fmt: skip
     assert set(outputs) == {grade_id(part) for part in parts_of_chapter(CHAPTER)}
-    assert all(each[-1]["output_type"] == "execute_result" for each in outputs.values())
+    for told, number in outputs.values():
+        assert (told["output_type"], number["output_type"]) == ("display_data", "execute_result")
+        assert 0 <= float(number["data"]["text/plain"]) < 100 and "Earned: " in number["data"]["text/html"]
 
 
 @pytest.mark.timeout(900)
