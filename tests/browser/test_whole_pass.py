@@ -63,10 +63,14 @@ def test_a_release_notebook_fails_kindly_and_passes_once_its_parts_are_filled_in
     opened.run(cells[0].id)
     graded = {cell.id: part for cell in cells if (part := part_of(cell))}
     assert set(graded.values()) == set(parts.parts_of_chapter(chapter))
-    for cell_id in graded:
+    for cell_id, part in graded.items():
         told = opened.run(cell_id)
         assert "not written" in told or "first" in told, told
-        assert "Traceback" not in told and told.splitlines()[-1] == "0.0", told
+        assert "Traceback" not in told and told.splitlines()[-1] == f"Earned: 0 of {part.points:g} points", told
+    for cell in code_cells(nbformat.from_dict(opened.document())):
+        if part_of(cell):  # nbgrader reads the plain form of the last output
+            assert [output.output_type for output in cell.outputs] == ["display_data", "execute_result"]
+            assert cell.outputs[-1].data["text/plain"] == "0"
 
     home = Workspace(workspace)
     for part in parts.PARTS if parts.is_whole_package(chapter) else parts.parts_of_chapter(chapter):
@@ -74,6 +78,6 @@ def test_a_release_notebook_fails_kindly_and_passes_once_its_parts_are_filled_in
             home.write_part(part, reference.piece(part.id))
     for cell_id, part in graded.items():
         told = opened.run(cell_id)
-        assert "passed" in told and told.splitlines()[-1] == f"{part.points:g}", told
+        assert "passed" in told and told.splitlines()[-1] == f"Earned: {part.points:g} of {part.points:g} points", told
     opened.close()
     assert page.errors == []
