@@ -72,7 +72,7 @@ class Points(float):
         """Return what a notebook's output holds."""
         of_full = "" if self.full is None else f" of {self.full:g}"
         markup = f'<span style="color:{GREY}">Earned: {self:g}{of_full} points</span>'
-        return {"text/html": markup, "text/plain": f"{self:g}"}
+        return {"text/html": markup, "text/plain": repr(self)}
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
         return self.bundle()

@@ -121,6 +121,6 @@ def test_what_opens_keeps_its_triangle_on_feedback_pages():
 
 def test_points_are_a_number_to_nbgrader_and_a_sentence_to_a_person():
     earned = display.Points(1 / 3, 2)
-    assert earned == 0.33 and earned.bundle()["text/plain"] == "0.33" and earned + 1 == 1.33
+    assert earned == 0.33 and earned.bundle()["text/plain"] == repr(0.33) and earned + 1 == 1.33
     assert "Earned: 0.33 of 2 points" in earned.bundle()["text/html"]
     assert "Earned: 0 points" in display.Points(0.0).bundle()["text/html"]

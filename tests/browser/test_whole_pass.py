@@ -49,7 +49,7 @@ def test_a_solution_notebook_runs_to_its_end_with_the_outputs_that_it_promises(p
         if EXPECTED_TAG in cell.metadata.get("tags", []):
             assert plain_output(cell) == plain_output(promised), cell.source
         if part := part_of(cell):
-            assert plain_output(cell).splitlines()[-1] == f"{part.points:g}"
+            assert float(plain_output(cell).splitlines()[-1]) == part.points
     assert page.errors == []
 
 
@@ -70,7 +70,7 @@ def test_a_release_notebook_fails_kindly_and_passes_once_its_parts_are_filled_in
     for cell in code_cells(nbformat.from_dict(opened.document())):
         if part_of(cell):  # nbgrader reads the plain form of the last output
             assert [output.output_type for output in cell.outputs] == ["display_data", "execute_result"]
-            assert cell.outputs[-1].data["text/plain"] == "0"
+            assert cell.outputs[-1].data["text/plain"] == "0.0"
 
     home = Workspace(workspace)
     for part in parts.PARTS if parts.is_whole_package(chapter) else parts.parts_of_chapter(chapter):

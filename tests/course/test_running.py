@@ -20,8 +20,8 @@ def test_the_instructor_notebook_runs_and_both_notebooks_are_built_again_byte_fo
         assert path.read_text(encoding="utf-8") == committed.read_text(encoding="utf-8"), f"run: make notebooks ({kind})"
     solution = nbformat.read(built[0], as_version=4)
     passed = {
-        cell.metadata.nbgrader.grade_id: plain_output(cell).splitlines()[-1]
+        cell.metadata.nbgrader.grade_id: float(plain_output(cell).splitlines()[-1])
         for cell in solution.cells
         if cell.metadata.get("nbgrader", {}).get("grade")
     }
-    assert passed == {parts.grade_id(part): f"{part.points:g}" for part in parts.parts_of_chapter(chapter)}
+    assert passed == {parts.grade_id(part): part.points for part in parts.parts_of_chapter(chapter)}
