@@ -9,7 +9,7 @@ from typing import Any
 from autograder import display, progress
 from autograder.checker_client import Checker
 from autograder.judge_errors import JudgeError
-from autograder.parts import BY_ID, Part, select
+from autograder.parts import BY_ID, Part, parts_judged_with, select
 from autograder.workspace import Workspace, WorkspaceError
 from autograder.workspace import use_reference as _use_reference
 
@@ -38,10 +38,17 @@ def check(target: str = "all") -> float:
 def hint(target: str, layer: int | None = None) -> None:
     """Show the hints for a part, each layer folded until it is opened; ``layer`` 1, 2 or 3 opens one."""
     try:
-        wanted = [part for part in select(target) if not part.together]
+        found = select(target)
     except ValueError as error:
         display.show_text(str(error), title="No such hint")
         return
+    wanted = [part for part in found if not part.together]
+    if not wanted:
+        display.show_text(
+            "It runs all of your parts together and has no hint of its own. Check the parts by themselves; each has hints, "
+            f'as hint("{parts_judged_with(found[0])[0].id}").',
+            title=found[0].id,
+        )
     for part in wanted:
         texts = _hints(part)
         layers = [(title, str(texts[name]).strip()) for name, title in LAYERS if name in texts]

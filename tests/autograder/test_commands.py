@@ -1,6 +1,7 @@
 """The students' commands: what they print, and exit codes that mean what they say."""
 
 import json
+import re
 import subprocess
 import sys
 
@@ -110,3 +111,14 @@ def test_a_layer_that_is_not_there_is_refused_with_those_that_are(workspace, cap
             f"config.head_dim has no layer {layer!r}; it has 1 (A nudge), 2 (What goes in and what comes out), "
             "3 (The steps, in words).",
         ]
+
+
+def test_the_hint_of_a_check_of_all_parts_says_where_the_hints_are(workspace, capsys):
+    for target, module in (("weight.together", "weight"), ("04_into_the_model", "config")):
+        notebook.hint(target)
+        shown = capsys.readouterr().out
+        assert "has no hint of its own" in shown
+        first = re.search(r'as hint\("(.+)"\)', shown)[1]
+        assert first.startswith(f"{module}.")
+        notebook.hint(first)
+        assert "A nudge" in capsys.readouterr().out
