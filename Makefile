@@ -72,7 +72,9 @@ lab: setup $(LAB_SETTINGS)
 	$(BIN)/jupyter lab $(if $(filter 0,$(shell id -u)),--allow-root) \
 	  $(if $(FIRST_CHAPTER),--LabApp.default_url=/lab/tree/$(FIRST_CHAPTER)) $(LAB_ARGS)
 
-test: setup test-packages setup-transformers4
+# The two environments are made side by side.
+test: test-packages
+	@$(MAKE) --no-print-directory --jobs=2 setup setup-transformers4
 	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile $(TEST_ARGS)
 	@$(MAKE) --no-print-directory test-transformers4
 

@@ -358,9 +358,13 @@ def test_nothing_is_written_any_more_after_an_interrupt(tmp_path: Path, monkeypa
 
     monkeypatch.setattr(reader, "read_box", slowly)
     parameter = torch.zeros(2048, 512, dtype=torch.bfloat16)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
     with CpuReader() as opened:
-        with pytest.raises(KeyboardInterrupt):
-            opened.fill(parameter, pieces)
+        try:
+            with pytest.raises(KeyboardInterrupt):
+                opened.fill(parameter, pieces)
+        finally:
+            signal.signal(signal.SIGINT, before)
         assert len(calls) < 32
         left = parameter.clone()
         time.sleep(0.2)
