@@ -6,7 +6,8 @@ import contextlib
 import io
 import itertools
 import os
-from collections import Counter
+import time
+from collections import Counter, defaultdict
 from collections.abc import Generator, Iterator, Sequence
 
 import pytest
@@ -24,6 +25,7 @@ from autograder.worker.limits import Limits
 from autograder.worker.outcome import clean
 
 MAX_SLOW_TESTS = 2
+MAX_PART_S = 180.0  # right parts take a few seconds, with each question by itself
 _ODD_ANSWER = (KeyError, TypeError, IndexError, AttributeError, ValueError, RuntimeError, ArithmeticError)
 
 
@@ -57,6 +59,7 @@ class CheckRun:
         self._repeating = False
         self._obstacles: dict[str, tuple[str, str]] = {}
         self._num_slow: Counter[tuple[str, bool]] = Counter()
+        self._seconds: defaultdict[str, float] = defaultdict(float)
 
     def execute(self) -> None:
         """Run the session.
@@ -114,20 +117,36 @@ class CheckRun:
     def pytest_runtestloop(self, session: pytest.Session) -> bool | None:
         """Run the tests, and repeat those of a group that aren't passed, with each question by itself.
 
-        A conversation never counts against a student. To repeat them at the end keeps the conversation for the others.
+        A conversation never counts against a student, nor for one: who passes a test by itself that wasn't passed before
+        has all of the part's tests repeated. To repeat them at the end keeps the conversation for the others.
         """
         if session.testsfailed:
             return None  # a check file can't be loaded, and pytest ends here
-        for _, group in itertools.groupby(session.items, key=self._group):
-            self._run(list(group))
-            again, self._doubtful, self._repeating = self._doubtful, [], True
-            self._run(again)
-            self._repeating = False
+        for part, items in itertools.groupby(session.items, key=part_id):
+            tests = list(items)
+            are_steady = [self._run_group(list(group)) for _, group in itertools.groupby(tests, key=is_hidden)]
+            if not all(are_steady):  # it answers otherwise when it is asked otherwise: only questions by themselves count
+                self.close_tree()
+                self.results.pop(part, None)
+                self.digests.pop(part, None)
+                self._num_slow[part, True] = 0
+                self._run(tests, repeating=True)
         return True
 
-    def _run(self, items: list[pytest.Item]) -> None:
+    def _run_group(self, items: list[pytest.Item]) -> bool:
+        """Run tests in a conversation, and those that aren't passed by themselves; return whether that made no difference."""
+        self._run(items)
+        again, self._doubtful = self._doubtful, []
+        self._run(again, repeating=True)
+        names = {short_id(item) for item in again}
+        found = [test for item in again[:1] for test in self.results.get(part_id(item), []) if test.id in names]
+        return all(test.status != "passed" for test in found)
+
+    def _run(self, items: list[pytest.Item], *, repeating: bool = False) -> None:
+        self._repeating = repeating
         for item, following in zip(items, [*items[1:], None], strict=False):
             item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
+        self._repeating = False
 
     def _settled(self, item: pytest.Item) -> bool:
         """Give a test its result without running it, where the part can't be judged at all."""
@@ -143,17 +162,20 @@ class CheckRun:
     def pytest_pyfunc_call(self, pyfuncitem: pytest.Function) -> Generator[None, object, object]:
         """Note a test to be repeated: it isn't passed, and not all of its questions were asked by themselves.
 
-        The rest of a part that ran into the limit on time again and again is left out.
+        The rest of a part that ran into the limit on time again and again, or took very long in all, is left out.
         """
         part = part_id(pyfuncitem)
         num_slow = self._num_slow[part, True] + (0 if self._repeating else self._num_slow[part, False])
-        if num_slow >= MAX_SLOW_TESTS:
+        if num_slow >= MAX_SLOW_TESTS or self._seconds[part] > MAX_PART_S:
             raise CheckFailed("not tried: this part took too long in the tests before", status="time_limit")
+        started = time.monotonic()
         try:
             return (yield)
         except (AssertionError, *_ODD_ANSWER):
             if self._subject is None or self._subject.alone:
                 raise
+        finally:
+            self._seconds[part] += time.monotonic() - started
         self._doubtful.append(pyfuncitem)
         return True
 
@@ -195,6 +217,8 @@ class CheckRun:
             if self._lost(error):
                 self.close_tree()
             text = str(CheckFailed(error.message, error.expected, error.came))
+            if error.status == "not_written" and is_hidden(item):
+                text = "this isn't written yet"  # the message names a function, and names can be made of what was asked
             self._note(item, error.status, text, error.hint)
         elif isinstance(error, WorkerError):
             self.faults.append(str(error))

@@ -27,6 +27,7 @@ compares plain data::
 * ``cases(name, visible=[...], draw=function)``: ``visible`` is a list of dicts (with an optional ``"id"``); ``draw``
   takes a ``random.Random`` and returns one more dict. On an instructor's machine hidden cases are added, drawn from the
   seed kept there, and those listed under the same name in ``*.json`` files beside the seed.
+* Questions share a process, so no question of a case may tell what the answer to another one is: draw numbers for each.
 * A part is worth its points times the weight of its passed tests over the weight of all. The mark
   ``part("config.together")`` is for tests that run all of the student's parts in one tree.
 * Oracles are transformers, plain formulas and fixed figures, never the reference: a student kit has none.
@@ -257,7 +258,7 @@ def _stable(value: Any) -> str:
             numbers = value.double().flatten()
             weights = torch.arange(1, numbers.numel() + 1, dtype=torch.float64).remainder(97.0)
             return f"tensor {facts} {numbers.abs().mean():.2e} {(numbers * weights).mean():.2e}"
-        return f"tensor {facts} {hashlib.sha256(repr(value.tolist()).encode()).hexdigest()}"
+        return f"tensor {facts} {hashlib.sha256(value.contiguous().flatten().view(torch.uint8).numpy().tobytes()).hexdigest()}"
     if isinstance(value, dict):
         return "{" + ",".join(f"{key!r}:{_stable(item)}" for key, item in value.items()) + "}"
     if isinstance(value, list):

@@ -11,6 +11,8 @@ from pathlib import Path
 
 from autograder import paths
 
+_INSTALLED: dict[int, Path] = {}  # process id -> folder of hidden files
+
 
 def default_folder() -> Path:
     """Return the course's own folder of hidden things."""
@@ -36,12 +38,11 @@ def digest(files: dict[str, str]) -> str:
 
 def install(files: dict[str, str]) -> None:
     """Make these hidden files the ones of this process; check modules loaded with others are forgotten."""
-    folder = Path(tempfile.gettempdir()) / f"minisgl-hidden-{os.getuid()}-{os.getpid()}"
-    folder.mkdir(mode=0o700, exist_ok=True)
-    for old in folder.iterdir():
-        old.unlink()
+    uninstall()
+    folder = Path(tempfile.mkdtemp(prefix="minisgl-hidden-"))  # of this user's alone, and new: nobody foresees its name
     for name, text in files.items():
         (folder / name).write_text(text)
+    _INSTALLED[os.getpid()] = folder
     os.environ["MINISGL_HIDDEN"] = str(folder)
     _forget_checks()
 
@@ -50,7 +51,9 @@ def uninstall() -> None:
     """Remove what ``install`` wrote; from now on this process has no hidden cases."""
     import shutil
 
-    folder = Path(tempfile.gettempdir()) / f"minisgl-hidden-{os.getuid()}-{os.getpid()}"
+    folder = _INSTALLED.pop(os.getpid(), None)  # a forked process leaves its parent's alone
+    if folder is None:
+        return
     shutil.rmtree(folder, ignore_errors=True)
     if os.environ.get("MINISGL_HIDDEN") == str(folder):
         del os.environ["MINISGL_HIDDEN"]

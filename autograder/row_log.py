@@ -10,6 +10,13 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, overload
 
+# What every row has.
+FIELDS: dict[str, type | tuple[type, ...]] = {
+    **dict.fromkeys(("student", "chapter", "status", "message"), str),
+    **dict.fromkeys(("points", "max_points"), (int, float)),
+    **dict.fromkeys(("parts", "feedback"), list),
+}
+
 
 class RowLog:
     """A file with a line for each finished submission; in memory is only where each line begins.
@@ -52,12 +59,9 @@ class RowLog:
             if not line.endswith(b"\n"):
                 self._file.truncate(start)
                 return
-            try:
-                record = json.loads(line)
-                dict(record["row"])
-                yield record["key"], start
-            except (ValueError, KeyError, TypeError):
-                pass  # somebody's edit: that submission is graded again
+            key = _key_of(line)
+            if key:
+                yield key, start
             start += len(line)
 
     def __contains__(self, key: str) -> bool:
@@ -110,6 +114,17 @@ class Rows(Sequence[dict[str, Any]]):
 
     def _row(self, place: str | dict[str, Any]) -> dict[str, Any]:
         return self._log[place] if isinstance(place, str) else place
+
+
+def _key_of(line: bytes) -> str:
+    """Return the key of a line's row; empty where it isn't a row as ``add`` writes it: that submission is graded again."""
+    try:
+        record = json.loads(line)
+        key, row = record["key"], record["row"]
+        is_row = isinstance(key, str) and all(isinstance(row[name], kinds) for name, kinds in FIELDS.items())
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return ""
+    return key if is_row else ""
 
 
 def _order(row: dict[str, Any]) -> tuple[str, ...]:

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
+import threading
+import time
 from collections.abc import Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import suppress
 from typing import Any
 
 from tqdm.auto import tqdm
 
-from autograder.grading import grade_one
+from autograder.grading import close, grade_one
 from autograder.judge_errors import JudgeError
 
 MAX_LOSSES = 3
+WATCH_S = 1.0
 
 
 def run_all(
@@ -58,7 +63,7 @@ def _with_pool(payloads: dict[str, dict[str, Any]], jobs: int) -> Iterator[tuple
     context.set_forkserver_preload(["autograder.grading", "autograder.judge", *NEEDED_BY_CHECKS])
     queue = iter(list(payloads.items()))
     running: dict[Future[dict[str, Any]], str] = {}
-    with ProcessPoolExecutor(jobs, mp_context=context) as pool:
+    with ProcessPoolExecutor(jobs, context, _end_with, (os.getpid(),)) as pool:
         try:
             while True:
                 while len(running) < 2 * jobs and (item := next(queue, None)) is not None:
@@ -69,6 +74,27 @@ def _with_pool(payloads: dict[str, dict[str, Any]], jobs: int) -> Iterator[tuple
                     yield running.pop(future), future.result()
         finally:
             pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _end_with(pid: int) -> None:
+    """Have this grading process, with its sandbox and hidden files, end soon after the run that it works for was killed."""
+
+    def watch() -> None:
+        while _is_alive(pid):
+            time.sleep(WATCH_S)
+        with suppress(Exception):
+            close()
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
+def _is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
 
 
 def _on_cluster(payloads: dict[str, dict[str, Any]], address: str) -> Iterator[tuple[str, dict[str, Any]]]:

@@ -8,7 +8,9 @@ of limited size, the tree read-only, and no capabilities.
 from __future__ import annotations
 
 import ctypes
+import errno
 import os
+import struct
 import sys
 from contextlib import suppress
 from pathlib import Path
@@ -17,11 +19,14 @@ _LIBC = ctypes.CDLL(None, use_errno=True)
 _LIBC_FORK = ctypes.PyDLL(None, use_errno=True).fork  # keeps the interpreter's lock, which the child then has
 
 _CLONE_NEWNS, _CLONE_NEWIPC, _CLONE_NEWUSER, _CLONE_NEWPID = 0x00020000, 0x08000000, 0x10000000, 0x20000000
+_CLONE_NEWNET = 0x40000000
 _MS_RDONLY, _MS_NOSUID, _MS_NODEV, _MS_NOEXEC, _MS_REMOUNT = 1, 2, 4, 8, 32
 _MS_BIND, _MS_REC, _MS_PRIVATE = 4096, 16384, 1 << 18
-_PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_SET_CHILD_SUBREAPER, _PR_SET_NO_NEW_PRIVS = 1, 4, 36, 38
+_PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_SET_SECCOMP, _PR_SET_CHILD_SUBREAPER, _PR_SET_NO_NEW_PRIVS = 1, 4, 22, 36, 38
 _MNT_DETACH = 2
 _CAPABILITY_VERSION_3 = 0x20080522
+# The architecture's number for filters; memfd_create, memfd_secret, shmget.
+_HIDDEN_MEMORY_CALLS = {"x86_64": (0xC000003E, (319, 447, 29)), "aarch64": (0xC00000B7, (279, 447, 194))}
 _KEYCTL_NUMBER = {"x86_64": 250, "aarch64": 219}
 _KEYCTL_JOIN_SESSION_KEYRING = 1
 
@@ -86,14 +91,17 @@ def take_turns() -> None:
 
 
 def enter_session() -> None:
-    """Move into new user, mount and IPC namespaces; the next fork begins a new process namespace.
+    """Move into new user, mount, IPC and network namespaces; the next fork begins a new process namespace.
+
+    A closed connection stays in the kernel's table for a minute, and its addresses can carry text: so not even the
+    network of the sandbox, which leads nowhere, is shared by two trees.
 
     Raises:
         OSError: this kernel or container doesn't allow it.
     """
     uid, gid = os.getuid(), os.getgid()
     set_dumpable(True)  # else /proc/self/uid_map belongs to root
-    flags = _CLONE_NEWUSER | _CLONE_NEWNS | _CLONE_NEWPID | _CLONE_NEWIPC
+    flags = _CLONE_NEWUSER | _CLONE_NEWNS | _CLONE_NEWPID | _CLONE_NEWIPC | _CLONE_NEWNET
     _call(_LIBC.unshare(flags), "new namespaces")
     Path("/proc/self/setgroups").write_text("deny")
     Path("/proc/self/uid_map").write_text(f"1000 {uid} 1")
@@ -140,6 +148,28 @@ def drop_capabilities() -> None:
     header = (ctypes.c_uint32 * 2)(_CAPABILITY_VERSION_3, 0)
     data = (ctypes.c_uint32 * 6)()
     _call(_LIBC.capset(header, data), "dropping capabilities")
+
+
+def forbid_hidden_memory() -> None:
+    """Refuse, for good, the calls that make memory which belongs to no process and which no watch sees.
+
+    Those are ``memfd_create`` and System V shared memory. A filter of the kernel's (seccomp) answers them with "not permitted",
+    and every call of another architecture's, by whose numbers it could be evaded. Needs ``drop_capabilities`` before.
+    """
+    numbers = _HIDDEN_MEMORY_CALLS.get(os.uname().machine)
+    if numbers is None:
+        return
+    architecture, calls = numbers
+    refuse_at = 4 + len(calls) + 1
+    load, equals, at_least, give = 0x20, 0x15, 0x35, 0x06
+    program = [(load, 0, 0, 4), (equals, 0, refuse_at - 2, architecture), (load, 0, 0, 0)]
+    program += [(at_least, refuse_at - 4, 0, 0x40000000)]
+    program += [(equals, refuse_at - 5 - place, 0, call) for place, call in enumerate(calls)]
+    program += [(give, 0, 0, 0x7FFF0000), (give, 0, 0, 0x00050000 | errno.EPERM)]
+    code = b"".join(struct.pack("=HBBI", *instruction) for instruction in program)
+    memory = ctypes.create_string_buffer(code)
+    filter_ = ctypes.create_string_buffer(struct.pack("@HP", len(program), ctypes.addressof(memory)))
+    _call(_LIBC.prctl(_PR_SET_SECCOMP, 2, filter_, 0, 0), "a filter of system calls")
 
 
 def _mount(source: str | None, target: str, kind: str | None, flags: int, options: str | None) -> None:

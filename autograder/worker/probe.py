@@ -100,6 +100,7 @@ def shut_in(tree: str, private: str, isolated: bool, output_fd: int, keep: tuple
         os.closerange(low, high)
     if isolated:
         isolation.drop_capabilities()
+        isolation.forbid_hidden_memory()
     else:
         isolation.take_turns()
     os.environ.clear()

@@ -115,6 +115,26 @@ def test_code_that_is_right_in_a_process_of_its_own_keeps_its_marks(judge, work,
     assert digests == judge.run(reference_work(CHAPTER), [HEAD_DIM])[1]  # a repeated test has its own answers only
 
 
+SLOW = """
+{right}
+RIGHT = head_dim_of
+def head_dim_of(hf_config):
+    import time
+    time.sleep(0.3)
+    return RIGHT(hf_config)
+"""
+
+
+def test_a_part_whose_answers_take_long_is_left_out_after_a_while(monkeypatch, judge, work):
+    work.pieces[HEAD_DIM.id] = SLOW.format(right=work.pieces[HEAD_DIM.id])
+    assert judge.judge(work, [HEAD_DIM])[0].status == "passed"
+    monkeypatch.setattr("autograder.check_run.MAX_PART_S", 0.5)
+    result, other = judge.judge(work, [HEAD_DIM, KV_BYTES])
+    assert result.status == "time_limit" and 0 < result.points < HEAD_DIM.points
+    assert "not tried: this part took too long" in result.tests[-1].message
+    assert other.status == "passed"
+
+
 def test_all_that_is_shown_is_asked_before_a_hidden_case_also_where_tests_are_repeated(monkeypatch, judge, work):
     asked, subject_of = [], CheckRun.subject_of
 

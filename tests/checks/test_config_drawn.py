@@ -48,26 +48,32 @@ def test_any_head_dim_is_found(subject, case):
     sizes = case["sizes"]
     quotient = sizes["hidden_size"] // sizes["num_qo_heads"]
     hint = "an explicit head_dim wins; without one divide"
-    gives(subject, "config.head_dim", fields_of(sizes, head_dim=quotient + 2), quotient + 2, hint=hint)
+    given = 2 * (1 + sizes["vocab_size"] % 97)  # tells nothing of the quotient, for who remembers it
+    given += 2 * (given == quotient)
+    gives(subject, "config.head_dim", fields_of(sizes, head_dim=given), given, hint=hint)
     gives(subject, "config.head_dim", fields_of(sizes, head_dim=ABSENT), quotient, hint=hint)
 
 
 def draw_rope(source: random.Random) -> dict[str, Any]:
-    return {"base": float(source.randint(2, 9_000_000)), "factor": float(source.randint(2, 64))}
+    return {
+        home: {"base": float(source.randint(2, 9_000_000)), "factor": float(source.randint(2, 64))}
+        for home in ("new", "old")
+    }
 
 
-ROPES = [{"id": "small", "base": 12345.0, "factor": 3.0}]
+ROPES = [{"id": "small", "new": {"base": 12345.0, "factor": 3.0}, "old": {"base": 777.0, "factor": 5.0}}]
 
 
 @pytest.mark.part("config.rope_parameters")
 @pytest.mark.parametrize("case", cases("rope_parameters", visible=ROPES, draw=draw_rope))
 def test_any_base_and_factor_are_found_in_either_home(subject, case):
     """A linear RoPE with a base that nobody uses, written the old or the new way."""
-    inner = {"rope_type": "linear", "factor": case["factor"]}
-    expected = {**inner, "rope_theta": case["base"]}
     hint = "both homes must be looked at, and nothing made up"
-    gives(subject, "config.rope_parameters", {"rope_parameters": expected}, expected, hint=hint)
-    gives(subject, "config.rope_parameters", {"rope_theta": case["base"], "rope_scaling": inner}, expected, hint=hint)
+    for home in ("new", "old"):
+        base, inner = case[home]["base"], {"rope_type": "linear", "factor": case[home]["factor"]}
+        expected = {**inner, "rope_theta": base}
+        fields = {"rope_parameters": expected} if home == "new" else {"rope_theta": base, "rope_scaling": inner}
+        gives(subject, "config.rope_parameters", fields, expected, hint=hint)
 
 
 @pytest.mark.part("config.kv_bytes")

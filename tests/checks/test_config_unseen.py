@@ -40,14 +40,23 @@ def test_any_other_architecture_is_refused_by_its_name(subject, case):
 
 def draw_scaling(source: random.Random) -> dict[str, Any]:
     return {
-        "factor": float(source.randint(2, 90)),
-        "base": float(source.randint(2, 9_000_000)),
-        "max_position": source.randint(100, 200_000),
-        "head_dim": 2 * source.randint(4, 150),
+        kind: {
+            "factor": float(source.randint(2, 90)),
+            "base": float(source.randint(2, 9_000_000)),
+            "max_position": source.randint(100, 200_000),
+            "head_dim": 2 * source.randint(4, 150),
+        }
+        for kind in ("linear", "dynamic")
     }
 
 
-SCALINGS = [{"id": "small", "factor": 3.0, "base": 777.0, "max_position": 99, "head_dim": 6}]
+SCALINGS = [
+    {
+        "id": "small",
+        "linear": {"factor": 3.0, "base": 777.0, "max_position": 99, "head_dim": 6},
+        "dynamic": {"factor": 5.0, "base": 888.0, "max_position": 77, "head_dim": 8},
+    }
+]
 
 
 @pytest.mark.part("config.rope")
@@ -55,11 +64,12 @@ SCALINGS = [{"id": "small", "factor": 3.0, "base": 777.0, "max_position": 99, "h
 def test_any_numbers_of_a_scaled_rope_are_passed_on(subject, case):
     """Base, factor, longest position and head size of a model that nobody published."""
     for kind in ("linear", "dynamic"):
-        scaling = {"rope_type": kind, "factor": case["factor"]}
-        numbers = {"max_position_embeddings": case["max_position"], "head_dim": case["head_dim"]}
-        fields = config(LLAMA_3_1_8B, rope_theta=case["base"], rope_scaling=scaling, **numbers)
-        expected = {"head_dim": case["head_dim"], "rotary_dim": case["head_dim"], "max_position": case["max_position"]}
-        expected |= {"base": case["base"], "scaling": scaling}
+        drawn = case[kind]
+        scaling = {"rope_type": kind, "factor": drawn["factor"]}
+        numbers = {"max_position_embeddings": drawn["max_position"], "head_dim": drawn["head_dim"]}
+        fields = config(LLAMA_3_1_8B, rope_theta=drawn["base"], rope_scaling=scaling, **numbers)
+        expected = {"head_dim": drawn["head_dim"], "rotary_dim": drawn["head_dim"], "max_position": drawn["max_position"]}
+        expected |= {"base": drawn["base"], "scaling": scaling}
         gives(subject, "config.rope", fields, expected, hint="each number comes from the config")
 
 
