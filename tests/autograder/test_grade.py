@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 
+import psutil
 import pytest
 
 from autograder import hidden, paths, reference
@@ -123,6 +124,24 @@ def test_a_killed_run_goes_on_where_it_stopped(course, graded):
     keys = [json.loads(line)["key"] for line in progress.read_text().splitlines()]
     assert len(keys) == len(set(keys)) == len(TEXTS)
     assert "".join(done) == "".join(progress.read_text().splitlines(keepends=True)[:2])
+
+
+@pytest.mark.sandbox
+def test_graders_and_their_hidden_files_go_with_a_run_that_is_killed(course, tmp_path):
+    command = [sys.executable, "-m", "autograder", "grade", str(course / "class"), "--out", str(tmp_path / "out")]
+    command += ["--jobs", "2", "--hidden", str(course / "instructor")]
+    surroundings = {**os.environ, "TMPDIR": str(tmp_path)}
+    running = subprocess.Popen(command, cwd=paths.HOME, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL, env=surroundings)
+    progress, deadline = tmp_path / "out/progress.jsonl", time.monotonic() + 120
+    while not (progress.is_file() and b"\n" in progress.read_bytes()):
+        assert time.monotonic() < deadline and running.poll() is None
+        time.sleep(0.02)
+    below = psutil.Process(running.pid).children(recursive=True)
+    assert len(below) >= 4 and list(tmp_path.glob("minisgl-hidden-*"))
+    running.kill()
+    running.wait()
+    assert psutil.wait_procs(below, timeout=60)[1] == []
+    assert not list(tmp_path.glob("minisgl-hidden-*"))
 
 
 def test_without_a_sandbox_it_refuses_unless_told_otherwise(course, monkeypatch, capsys):
