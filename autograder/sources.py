@@ -8,10 +8,15 @@ from __future__ import annotations
 
 import ast
 import functools
+import io
 import re
 
 from autograder.parts import Part, parts_of_module
 
+MAX_PART_CHARS = 100_000
+MAX_FINALLY_DEPTH = 4
+MAX_COPIED_NODES = 100_000
+_CANT_PARSE = (SyntaxError, ValueError, OverflowError, RecursionError, MemoryError, SystemError)
 _MARK = re.compile(r"^# --- part: (?P<name>[a-z_0-9]+) ---[ \t]*$", re.MULTILINE)
 
 
@@ -19,6 +24,19 @@ def normalize(text: str) -> str:
     """Return the text without a byte-order mark, with ``\\n`` line ends and one newline at its end."""
     text = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
     return text.strip("\n") + "\n" if text.strip() else ""
+
+
+def lines_of(text: str) -> list[str]:
+    """Split normalized text into the lines that the syntax tree counts: at ``\\n`` only, not at form feeds and the like."""
+    return io.StringIO(text).readlines()
+
+
+def tree_of(text: str) -> ast.Module | None:
+    """Return the syntax tree of any text, or None where there is none: broken, nested too deeply, odd characters."""
+    try:
+        return ast.parse(text)
+    except _CANT_PARSE:
+        return None
 
 
 def defined_names(node: ast.stmt) -> tuple[str, ...]:
@@ -48,7 +66,7 @@ def split_reference(module: str, text: str) -> tuple[str, dict[str, str]]:
     """
     parts = parts_of_module(module)
     owner = {name: part.name for part in parts for name in part.names}
-    lines = normalize(text).splitlines(keepends=True)
+    lines = lines_of(normalize(text))
     header_end, start = 0, 0
     pieces: dict[str, str] = {}
     order: list[str] = []
@@ -78,7 +96,7 @@ def split_reference(module: str, text: str) -> tuple[str, dict[str, str]]:
 def header_of(module: str, text: str) -> str:
     """Return the provided top of a reference file: everything before the first statement of a part."""
     names = {name for part in parts_of_module(module) for name in part.names}
-    lines = normalize(text).splitlines(keepends=True)
+    lines = lines_of(normalize(text))
     end = 0
     for node in ast.parse("".join(lines)).body:
         if names.intersection(defined_names(node)):
@@ -115,14 +133,69 @@ def assemble(module: str, header: str, pieces: dict[str, str], *, marks: bool = 
 
 
 @functools.lru_cache(maxsize=512)
-def syntax_error_of(text: str) -> SyntaxError | None:
-    """Return the syntax error in a piece of source, or None (compiling runs nothing)."""
+def syntax_error_of(text: str, most: int = MAX_PART_CHARS) -> SyntaxError | None:
+    """Return the syntax error in a piece of source, or None (compiling runs nothing).
+
+    What would take too much time or memory to compile is an error too, found before it is compiled.
+
+    Args:
+        text: the source.
+        most: how many characters it may have.
+    """
+    if len(text) > most:
+        return _error(f"this is longer than {most} characters, the most that is read; shorten it")
     try:
-        compile(text, "<part>", "exec", dont_inherit=True)
-    except SyntaxError as error:
+        error = _finally_error(ast.parse(text))
+        if error is None:
+            compile(text, "<part>", "exec", dont_inherit=True)
         return error
-    except (ValueError, RecursionError, MemoryError) as error:
-        return SyntaxError(f"this can't be compiled: {error}")
+    except SyntaxError as error:
+        return error.with_traceback(None)
+    except _CANT_PARSE as error:
+        return _error(f"this can't be compiled: {error}")
+
+
+def _error(message: str, line: int = 1) -> SyntaxError:
+    return SyntaxError(message, ("<part>", line, 1, None))
+
+
+def _finally_error(tree: ast.Module) -> SyntaxError | None:
+    """Return an error where ``finally`` blocks would be copied too often: each is compiled once more for every way out.
+
+    Counted over the whole text, through nested functions and classes, without recursion.
+    """
+    order: list[ast.AST] = [tree]
+    for node in order:
+        order += ast.iter_child_nodes(node)
+    facts: dict[int, tuple[int, int, int]] = {}  # of a node: nodes compiled, ways out, depth of finally blocks
+    for node in reversed(order):
+        is_exit = isinstance(node, (ast.Return, ast.Break, ast.Continue))
+        size, exits, depth = 1, int(is_exit), 0
+        last = {id(child) for child in getattr(node, "finalbody", [])}
+        for child in ast.iter_child_nodes(node):
+            if id(child) not in last:
+                more = facts[id(child)]
+                size, exits, depth = size + more[0], exits + more[1], max(depth, more[2])
+        if last:
+            inner = [facts[child] for child in last]
+            copies = exits + 2
+            size += copies * sum(each[0] for each in inner)
+            exits += copies * sum(each[1] for each in inner)
+            depth = max(depth, 1 + max(each[2] for each in inner))
+        line = getattr(node, "lineno", 1)
+        if depth > MAX_FINALLY_DEPTH:
+            return _error(
+                f"finally blocks are nested deeper than {MAX_FINALLY_DEPTH}, the most that is compiled; take the inner "
+                "try statements out of the finally blocks",
+                line,
+            )
+        if size - len(order) > MAX_COPIED_NODES:
+            return _error(
+                "Python copies a finally block for each return, break and continue before it, and these copies are more "
+                "than is compiled; use fewer of them, or shorter finally blocks",
+                line,
+            )
+        facts[id(node)] = (size, exits, depth)
     return None
 
 
@@ -132,9 +205,8 @@ def is_stub(text: str) -> bool:
 
     An abstract method may do so for good.
     """
-    try:
-        tree = ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    tree = tree_of(text) if len(text) <= MAX_PART_CHARS else None
+    if tree is None:
         return False
     bodies = [
         [item for item in node.body if not _is_docstring(item)]
@@ -154,13 +226,14 @@ def is_stub(text: str) -> bool:
 
 def missing_names(part: Part, text: str) -> list[str]:
     """Return the names that a part should define and its source doesn't define at the top level."""
-    tree = ast.parse(text)
-    found = {name for node in tree.body for name in defined_names(node)}
+    tree = tree_of(text)
+    found = {name for node in (tree.body if tree else []) for name in defined_names(node)}
     return [name for name in part.names if name not in found]
 
 
 def _is_abstract(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
-    return any(ast.unparse(decorator).endswith("abstractmethod") for decorator in node.decorator_list)
+    names = [getattr(each, "attr", getattr(each, "id", "")) for each in node.decorator_list]
+    return any(name.endswith("abstractmethod") for name in names)
 
 
 def _is_docstring(node: ast.stmt) -> bool:

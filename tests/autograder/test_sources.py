@@ -6,7 +6,16 @@ import pytest
 
 from autograder import parts, paths, reference
 from autograder.lifting import lift_cells, lift_module, part_of_magic, read_cell
-from autograder.sources import assemble, is_stub, normalize, split_reference, split_student, syntax_error_of
+from autograder.sources import (
+    MAX_PART_CHARS,
+    assemble,
+    is_stub,
+    missing_names,
+    normalize,
+    split_reference,
+    split_student,
+    syntax_error_of,
+)
 
 MODULES = parts.GRADED_MODULES
 
@@ -65,6 +74,8 @@ def test_missing_parts_are_left_out_and_order_is_the_references():
             False,
         ),
         ("def f(:\n", False),
+        ("@(f" + "+1" * 600 + ")\ndef f():\n    raise NotImplementedError()\n", True),
+        ("def f():\n    raise NotImplementedError()\n" + "#" * MAX_PART_CHARS, False),
     ],
 )
 def test_only_an_untouched_stub_counts_as_not_written(text, stub):
@@ -76,6 +87,50 @@ def test_odd_text_becomes_plain_text():
     assert normalize(" \n") == ""
     assert syntax_error_of("x = \0") is not None
     assert syntax_error_of("(" * 5000) is not None
+
+
+DEEP = [
+    "@(f" + "+1" * 600 + ")\ndef f():\n    pass\n",
+    "x = " + "-" * 90_000 + "1\n",
+    "x = '\ud800'\n",
+    "x = " + "(" * 900,
+]
+
+
+@pytest.mark.parametrize("text", DEEP, ids=["decorator", "unary", "surrogate", "parentheses"])
+def test_no_text_raises_anything(text):
+    cell = "%%module models/config.py head_dim\n"
+    assert lift_cells([cell + "x = 1\n", cell + text]) == {"config.head_dim": normalize(text)}
+    assert lift_module("models/config.py", text) == {}
+    syntax_error_of(text)
+    assert not is_stub(text)
+    assert "head_dim_of" in missing_names(parts.BY_ID["config.head_dim"], text)
+
+
+def nested_finally(levels, inside="pass"):
+    """Return a function with a try in the finally block of a try, and so on."""
+    lines = ["def f():"]
+    for level in range(1, levels + 1):
+        lines += [" " * level + word for word in ("try:", " g()", "finally:")]
+    return "\n".join([*lines, " " * (levels + 1) + inside, ""])
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (nested_finally(18), "nested deeper than 4"),
+        (nested_finally(4), ""),
+        (nested_finally(3, "class C:\n     " + nested_finally(2).replace("\n", "\n     ")), "nested deeper than 4"),
+        ("def f():\n try:\n" + "  return\n" * 5000 + " finally:\n" + "  g()\n" * 5000, "copies a finally block"),
+        ("def f():\n try:\n" + "  g()\n" * 5000 + " finally:\n" + "  g()\n" * 5000, ""),
+    ],
+)
+def test_finally_blocks_that_double_the_code_are_refused_before_compiling(text, words):
+    error = syntax_error_of(text)
+    assert words in error.msg if words else error is None
+    assert lift_module("models/config.py", text.replace("def f(", "def head_dim_of(")).keys() == (
+        set() if words else {"config.head_dim"}
+    )
 
 
 def test_a_cell_is_read_with_blank_lines_and_comments_before_its_magic():
