@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-import ast
 import re
 from collections.abc import Iterable
 
 from autograder.parts import BY_ID, GRADED_MODULES, Part, parts_of_module
-from autograder.sources import defined_names, normalize, split_student, syntax_error_of
+from autograder.sources import (
+    MAX_PART_CHARS,
+    defined_names,
+    is_stub,
+    lines_of,
+    normalize,
+    split_student,
+    syntax_error_of,
+    tree_of,
+)
 
 MAGIC = re.compile(r"^[ \t]*%%module[ \t]+(?P<module>\S+)[ \t]+(?P<part>\S+)[ \t]*$")
-MAX_PART_CHARS = 100_000
 
 
 def part_of_magic(module: str, name: str) -> Part:
@@ -50,10 +57,8 @@ def lift_cells(sources: Iterable[str]) -> dict[str, str]:
     """Return part id -> text from the sources of a notebook's code cells.
 
     Of several cells for one part the last that isn't an untouched stub or empty counts, as the last run would. Cells
-    for parts that don't exist are ignored.
+    for parts that don't exist are ignored. A text longer than ``MAX_PART_CHARS`` counts too, so that its length is told.
     """
-    from autograder.sources import is_stub
-
     found: dict[str, str] = {}
     for source in sources:
         cell = read_cell(source)
@@ -79,17 +84,30 @@ def lift_module(module: str, text: str) -> dict[str, str]:
     _, marked = split_student(text)
     if marked:
         return {f"{stem}.{name}": piece for name, piece in marked.items() if f"{stem}.{name}" in BY_ID}
-    if syntax_error_of(text) is not None:
+    if obstacle_of_module(module, text):
         return {}
     return {f"{stem}.{name}": piece for name, piece in _by_names(module, normalize(text)).items()}
 
 
+def obstacle_of_module(module: str, text: str) -> str:
+    """Return why no parts can be found in a module's file, in words; empty where they can."""
+    _, marked = split_student(text)
+    if marked:
+        return ""
+    most = len(parts_of_module(module)) * MAX_PART_CHARS
+    if len(text) > most:
+        return f"{module} is longer than {most} characters, the most that its parts may have together; shorten it"
+    error = syntax_error_of(text, most)
+    return f"{module} has a syntax error in line {error.lineno}: {error.msg}" if error is not None else ""
+
+
 def _by_names(module: str, text: str) -> dict[str, str]:
     owner = {name: part.name for part in parts_of_module(module) for name in part.names}
-    lines = text.splitlines(keepends=True)
+    lines = lines_of(text)
+    tree = tree_of(text)
     found: dict[str, str] = {}
     start = 0
-    for node in ast.parse(text).body:
+    for node in tree.body if tree else []:
         part = next((owner[name] for name in defined_names(node) if name in owner), None)
         if part is not None:
             found[part] = found.get(part, "") + "".join(lines[start : node.end_lineno])

@@ -11,8 +11,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
-from autograder.lifting import MAX_PART_CHARS, lift_cells, lift_module, part_of_magic, read_cell
-from autograder.parts import BY_ID, CHAPTERS, is_whole_package, part_of_grade_id
+from autograder.lifting import lift_cells, lift_module, obstacle_of_module, part_of_magic, read_cell
+from autograder.parts import BY_ID, CHAPTERS, is_whole_package, part_of_grade_id, parts_of_module
+from autograder.sources import MAX_PART_CHARS
 from autograder.submitted_files import SKIPPED, Unreadable, files_of, linked
 from autograder.trees import Work
 from autograder.worker.outcome import clean
@@ -78,7 +79,8 @@ def read(path: Path, student: str, chapter: str | None = None) -> list[Submissio
     if chapter is not None:
         chapters = {chapter}
     if not chapters:
-        reason = linked(path) or "no cell headed by %%module and no graded module was found in it"
+        reason = linked(path) or next(iter(work.problems.values()), "")
+        reason = reason or "no cell headed by %%module and no graded module was found in it"
         return [Submission(student, _chapter_in(path), refusal=reason)]
     return [Submission(student, each, work) for each in sorted(chapters)]
 
@@ -127,6 +129,7 @@ def _chapter_in(path: Path) -> str:
 def _lift(files: Iterator[tuple[str, bytes]]) -> tuple[set[str], Work]:
     """Lift the parts of all files; a notebook's cells win over a module tree beside it."""
     chapters: set[str] = set()
+    problems: dict[str, str] = {}
     from_cells: dict[str, str] = {}
     from_modules: dict[str, str] = {}
     homes: dict[str, str] = {}
@@ -146,9 +149,13 @@ def _lift(files: Iterator[tuple[str, bytes]]) -> tuple[set[str], Work]:
             chapters |= found_chapters
             from_cells.update(found)
         else:
-            module = f"models/{PurePosixPath(name).name}"
-            from_modules.update(lift_module(module, _text(name, content)))
+            module, text = f"models/{PurePosixPath(name).name}", _text(name, content)
+            from_modules.update(lift_module(module, text))
+            if obstacle := obstacle_of_module(module, text):
+                problems.update({part.id: obstacle for part in parts_of_module(module)})
     work = Work({**from_modules, **from_cells})
+    if not from_cells:
+        work.problems.update({part_id: text for part_id, text in problems.items() if part_id not in work.pieces})
     for part_id, text in list(work.pieces.items()):
         if len(text) > MAX_PART_CHARS:
             work.problems[part_id] = f"the part is longer than {MAX_PART_CHARS} characters"

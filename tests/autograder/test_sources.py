@@ -5,10 +5,11 @@ import ast
 import pytest
 
 from autograder import parts, paths, reference
-from autograder.lifting import lift_cells, lift_module, part_of_magic, read_cell
+from autograder.lifting import lift_cells, lift_module, obstacle_of_module, part_of_magic, read_cell
 from autograder.sources import (
     MAX_PART_CHARS,
     assemble,
+    header_of,
     is_stub,
     missing_names,
     normalize,
@@ -87,6 +88,44 @@ def test_odd_text_becomes_plain_text():
     assert normalize(" \n") == ""
     assert syntax_error_of("x = \0") is not None
     assert syntax_error_of("(" * 5000) is not None
+
+
+@pytest.mark.parametrize("odd", ["\f", "\v", "\u2028", "\x85", "\x1c"])
+@pytest.mark.parametrize("module", MODULES)
+def test_lines_are_counted_as_the_syntax_tree_counts_them(module, odd):
+    text = (paths.reference_root() / module).read_text()
+    first, rest = text.split("\n", 1)
+    changed = f"{first}\n# a comment{odd}with an odd character\n{rest}"
+    assert lift_module(module, changed) == lift_module(module, text)
+    assert split_reference(module, changed)[1] == reference.pieces(module)
+    assert header_of(module, changed).rstrip("\n").endswith(reference.header(module).rstrip("\n")[-40:])
+
+
+def test_form_feeds_between_functions_stay_with_the_part_that_follows():
+    text = (paths.reference_root() / "models/config.py").read_text()
+    found = lift_module("models/config.py", text.replace("\n\n\ndef ", "\n\f\ndef "))
+    together = assemble(
+        "models/config.py",
+        reference.header("models/config.py"),
+        {part_id.split(".")[1]: piece for part_id, piece in found.items()},
+        marks=False,
+    )
+    assert ast.dump(ast.parse(together)) == ast.dump(ast.parse(text))
+
+
+def test_text_that_is_too_long_is_never_parsed(monkeypatch):
+    cell, long = "%%module models/config.py head_dim\n", "x = [" + "1," * (2 << 20) + "]\n"
+
+    def parse(text, *_, **__):
+        assert len(text) <= MAX_PART_CHARS
+        return ast_parse(text)
+
+    ast_parse = ast.parse
+    monkeypatch.setattr("autograder.sources.ast.parse", parse)
+    assert lift_cells([cell + "x = 1\n", cell + long]) == {"config.head_dim": long}
+    assert "longer than 100000 characters" in syntax_error_of(long).msg
+    assert lift_module("models/config.py", long) == {}
+    assert "longer than 1000000 characters" in obstacle_of_module("models/config.py", long)
 
 
 DEEP = [
