@@ -13,6 +13,8 @@ from autograder.parts import GRADED_MODULES
 
 MAX_FILE_BYTES = 20 << 20
 MAX_FILES = 5000
+MAX_DEPTH = 12
+MAX_TIGHT_BYTES = 16 << 20
 MAX_RATIO = 200
 SKIPPED = {".ipynb_checkpoints", "__pycache__", "__MACOSX", ".git"}
 
@@ -41,7 +43,8 @@ def _plain_files(path: Path) -> Iterator[tuple[str, bytes]]:
         return
     number = 0
     for folder, folders, names in os.walk(path, followlinks=False):
-        folders[:] = sorted(name for name in folders if name not in SKIPPED)
+        deep = len(Path(folder).relative_to(path).parts) >= MAX_DEPTH
+        folders[:] = sorted(name for name in folders if name not in SKIPPED and not deep)
         for name in sorted(names):
             number += 1
             if number > MAX_FILES:
@@ -89,15 +92,26 @@ def _zip_files(path: Path) -> Iterator[tuple[str, bytes]]:
                     raise Unreadable(f"the zip has a link: {entry.filename[:100]!r}")
                 if entry.is_dir() or not _matters(name.name) or SKIPPED.intersection(name.parts):
                     continue
-                too_large = entry.file_size > MAX_FILE_BYTES
-                if too_large or entry.file_size > MAX_RATIO * max(entry.compress_size, 1000):
-                    raise Unreadable(f"the zip's {name.name} is too large or packed too tightly")
-                with archive.open(entry) as file:
-                    yield name.as_posix(), file.read(MAX_FILE_BYTES)
+                yield name.as_posix(), _zip_content(archive, entry, name.name)
     except Unreadable:
         raise
     except Exception as error:  # of hostile bytes, each decompressor makes errors of its own kind
         raise Unreadable(f"the zip can't be read: {error}") from None
+
+
+def _zip_content(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, name: str) -> bytes:
+    """Unpack one file of a zip in memory, and never more of it than may be read."""
+    if entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):  # others unpack without a limit
+        raise Unreadable(f"the zip's {name} is packed by an unusual method; make the zip anew with the method deflate")
+    with archive.open(entry) as file:
+        content = file.read(MAX_FILE_BYTES + 1)
+    if len(content) > MAX_FILE_BYTES:
+        raise Unreadable(f"the zip's {name} is larger than {MAX_FILE_BYTES >> 20} MiB; clear its outputs")
+    if len(content) > max(MAX_TIGHT_BYTES, MAX_RATIO * entry.compress_size):
+        raise Unreadable(
+            f"the zip's {name} is larger than {MAX_TIGHT_BYTES >> 20} MiB and packed too tightly; clear its outputs"
+        )
+    return content
 
 
 def _matters(name: str) -> bool:
