@@ -7,6 +7,7 @@ never unpacked). What can't be read becomes a refused submission with the reason
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
@@ -14,7 +15,7 @@ from pathlib import Path, PurePosixPath
 from autograder.lifting import lift_cells, lift_module, obstacle_of_module, part_of_magic, read_cell
 from autograder.parts import BY_ID, CHAPTERS, is_whole_package, part_of_grade_id, parts_of_module
 from autograder.sources import MAX_PART_CHARS
-from autograder.submitted_files import SKIPPED, Unreadable, files_of, linked
+from autograder.submitted_files import MAX_DEPTH, Unreadable, files_of, inner_places, linked
 from autograder.trees import Work
 from autograder.worker.outcome import clean
 
@@ -30,12 +31,22 @@ class Submission:
         chapter: the chapter's id; empty where it can't be told.
         work: the parts.
         refusal: why it can't be graded; empty when it can.
+
+    Name, chapter and refusal are made one line of text that can be shown and stored.
     """
 
     student: str
     chapter: str
     work: Work = field(default_factory=Work)
     refusal: str = ""
+
+    def __post_init__(self) -> None:
+        self.student, self.chapter = _line(self.student, 100), _line(self.chapter, 100)
+        self.refusal = _line(self.refusal, 300)
+
+
+def _line(text: str, most: int) -> str:
+    return clean(text, most).replace("\n", " ").replace("\t", " ")
 
 
 def find(paths: list[Path], chapter: str | None = None) -> list[Submission]:
@@ -47,8 +58,7 @@ def find(paths: list[Path], chapter: str | None = None) -> list[Submission]:
     """
     found: list[Submission] = []
     for path in paths:
-        for place, student in _expand(path):
-            found += read(place, student, chapter)
+        found += _submissions_at(path, _student_of(path), chapter)
     found.sort(key=lambda each: (each.student, each.chapter))
     _gather_packages(found)
     seen: set[tuple[str, str]] = set()
@@ -71,52 +81,56 @@ def _gather_packages(found: list[Submission]) -> None:
 
 def read(path: Path, student: str, chapter: str | None = None) -> list[Submission]:
     """Read one student's notebook, zip, tree or folder: one submission for each chapter in it."""
-    student = clean(student, 100)
     try:
         chapters, work = _lift(files_of(path))
+        reason = "" if chapters or chapter else linked(path) or next(iter(work.problems.values()), "")
     except Unreadable as error:
-        return [Submission(student, chapter or _chapter_in(path), refusal=clean(str(error), 300))]
+        return [Submission(student, chapter or _chapter_in(path), refusal=str(error))]
+    except (OSError, RecursionError, MemoryError) as error:
+        reason = f"{path.name} can't be read ({type(error).__name__}); check that it opens and hand it in anew"
+        return [Submission(student, chapter or _chapter_in(path), refusal=reason)]
     if chapter is not None:
         chapters = {chapter}
     if not chapters:
-        reason = linked(path) or next(iter(work.problems.values()), "")
         reason = reason or "no cell headed by %%module and no graded module was found in it"
         return [Submission(student, _chapter_in(path), refusal=reason)]
     return [Submission(student, each, work) for each in sorted(chapters)]
 
 
-def _expand(path: Path, student: str = "") -> Iterator[tuple[Path, str]]:
-    """Find the submissions at a path: it is one itself, or a folder of them."""
-    if path.is_symlink() or not path.is_dir() or _is_submission(path):
-        yield path, student or _student_of(path)
+def _submissions_at(
+    path: Path, student: str, chapter: str | None, *, depth: int = 0, owned: bool = False
+) -> Iterator[Submission]:
+    """Read the submissions at a path: it is one itself, or a folder of them.
+
+    Args:
+        path: the place.
+        student: whose it is if it is one.
+        chapter: the only chapter to grade, if any.
+        depth: how many folders it lies below the path that was given.
+        owned: whether it lies in a student's folder for a chapter: then all in it is that student's, whatever its name.
+    """
+    if depth > MAX_DEPTH:
+        reason = f"its folders are nested deeper than {MAX_DEPTH}, the most that is searched; hand in fewer levels"
+        top = next((name for name in path.parts[-depth:] if name not in CHAPTERS), student)
+        yield Submission(student if owned else top, chapter or "", refusal=reason)
         return
-    children = sorted(child for child in path.iterdir() if child.name not in SKIPPED and not child.name.startswith("."))
-    inner = [
-        child
-        for child in children
-        if child.is_symlink() or child.is_dir() or child.suffix.lower() in (".zip", ".ipynb")
-    ]
+    try:
+        inner = inner_places(path, one_student=owned)
+    except OSError as error:
+        yield Submission(student, chapter or "", refusal=f"{path.name} can't be opened: {error.strerror}")
+        return
     if not inner:
-        yield path, student or _student_of(path)
+        yield from read(path, student, chapter)
+        return
     for child in inner:
         is_chapter = child.name.split(".")[0] in CHAPTERS
-        yield from _expand(child, _student_of(child) if not is_chapter else path.name)
-
-
-def _is_submission(path: Path) -> bool:
-    names = {child.name for child in path.iterdir() if not child.is_symlink()}
-    has_notebook = any(name.endswith(".ipynb") for name in names)
-    stems = {name.removesuffix(".ipynb") for name in names if name.endswith(".ipynb")}
-    many_students = has_notebook and not any(name in CHAPTERS for name in stems) and len(stems) > 1
-    return (
-        (has_notebook and not many_students)
-        or bool(names & {"minisgl", "models"})
-        or path.name in ("minisgl", "models")
-    )
+        owner = student if owned else path.name if is_chapter else _student_of(child)
+        inside = owned or (is_chapter and depth > 0)
+        yield from _submissions_at(child, owner, chapter, depth=depth + 1, owned=inside)
 
 
 def _student_of(path: Path) -> str:
-    stem = path.name if path.is_dir() else path.stem
+    stem = path.name if os.path.isdir(path) else path.stem  # unlike Path.is_dir, it never raises
     if stem not in CHAPTERS and stem not in ("minisgl", "models", "workspace"):
         return stem
     return next((folder.name for folder in path.absolute().parents if folder.name not in CHAPTERS), stem)

@@ -1,4 +1,4 @@
-"""The files of a submission that could matter, from a folder, a single file or a zip; nothing is unpacked or followed."""
+"""Where submissions lie and which of their files could matter: folders, single files, zips; nothing is unpacked or followed."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import zipfile
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
-from autograder.parts import GRADED_MODULES
+from autograder.parts import CHAPTERS, GRADED_MODULES
 
 MAX_FILE_BYTES = 20 << 20
 MAX_FILES = 5000
@@ -54,10 +54,39 @@ def _plain_files(path: Path) -> Iterator[tuple[str, bytes]]:
                 yield place.relative_to(path).as_posix(), _content(place)
 
 
+def inner_places(path: Path, *, one_student: bool) -> list[Path]:
+    """List what may hold submissions in a folder; nothing where the path is one itself.
+
+    Args:
+        path: a folder, or any other place.
+        one_student: whether all in it is one student's, so that many notebooks are one submission.
+
+    Raises:
+        OSError: the folder can't be opened.
+    """
+    if path.is_symlink() or not os.path.isdir(path) or _is_submission(path, one_student):
+        return []
+    children = sorted(child for child in path.iterdir() if child.name not in SKIPPED and not child.name.startswith("."))
+    return [
+        child
+        for child in children
+        if child.is_symlink() or child.is_dir() or child.suffix.lower() in (".zip", ".ipynb")
+    ]
+
+
+def _is_submission(path: Path, one_student: bool) -> bool:
+    names = {child.name for child in path.iterdir() if not child.is_symlink()}
+    stems = {name.removesuffix(".ipynb") for name in names if name.endswith(".ipynb")}
+    many_students = not one_student and len(stems) > 1 and not any(name in CHAPTERS for name in stems)
+    return (
+        (bool(stems) and not many_students) or bool(names & {"minisgl", "models"}) or path.name in ("minisgl", "models")
+    )
+
+
 def linked(path: Path) -> str:
     """Say which link stands in the place of a file that would have been read; empty where none does."""
-    children = sorted(path.iterdir()) if path.is_dir() and not path.is_symlink() else []
-    links = [child.name for child in children if child.is_symlink() and (_matters(child.name) or child.is_dir())]
+    children = sorted(path.iterdir()) if os.path.isdir(path) and not path.is_symlink() else []
+    links = [child.name for child in children if child.is_symlink() and (_matters(child.name) or os.path.isdir(child))]
     return f"{links[0]} is a link; links are never followed" if links else ""
 
 

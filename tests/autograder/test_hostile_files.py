@@ -1,6 +1,7 @@
 """Files that are built to stop the reading, to take all memory or to pass for another student's."""
 
 import json
+import os
 import tracemalloc
 import zipfile
 
@@ -74,3 +75,69 @@ def test_a_bare_module_without_parts_says_why(tmp_path):
         (found,) = read(write(tmp_path / "ann" / "01_config.ipynb", notebook(cell(1))).parent, "ann")
         assert (list(found.work.pieces), found.work.problems) == (["config.head_dim"], {})
         (tmp_path / "ann" / "01_config.ipynb").unlink()
+
+
+def test_folders_without_end_are_refused_with_the_students_name(tmp_path):
+    write(tmp_path / "class" / "ann" / "01_config.ipynb", notebook(cell(1)))
+    write(tmp_path / "class" / "cem" / "01_config.ipynb", notebook(cell(1)))
+    ends = []
+    for start in ("eve", "cem/more"):
+        place = tmp_path / "class" / start
+        for _ in range(1500):
+            place.mkdir(parents=True, exist_ok=True)
+            place = place / "a"
+        ends.append(place.parent)
+    found = find([tmp_path / "class"])
+    for end in ends:
+        os.removedirs(end)  # shutil.rmtree, with which pytest removes folders, would call itself too often
+    assert [each.student for each in found] == ["ann", "cem", "eve"]
+    assert [each.refusal for each in found[:2]] == ["", ""]
+    assert "nested deeper than 12, the most that is searched; hand in fewer levels" in found[2].refusal
+
+
+def test_a_cell_nested_as_deeply_as_json_allows_is_a_row(tmp_path):
+    for depth in range(850, 1000, 3):
+        source = "[" * depth + "1" + "]" * depth
+        (tmp_path / "eve.ipynb").write_text(f'{{"cells": [{{"cell_type": "code", "source": {source}}}]}}')
+        (found,) = find([tmp_path / "eve.ipynb"])
+        assert found.refusal
+
+
+@pytest.mark.parametrize("target", ["/etc/passwd", "x" * 300, "/proc/1/root/x"])
+@pytest.mark.parametrize("name", [b"\xff\xfe.ipynb", b"two\nlines\t.zip", b"more\xff", b"01_config.ipynb"])
+def test_names_and_reasons_are_one_line_that_can_be_stored(tmp_path, name, target):
+    folder = tmp_path / "class" / "ev\udcff\ne"
+    folder.mkdir(parents=True)
+    os.symlink(target, os.fsencode(folder) + b"/" + name)
+    for path in (tmp_path / "class", folder, folder / os.fsdecode(name)):
+        for found in (*find([path]), *read(path, "ev\udcff\ne")):
+            text = found.student + found.chapter + found.refusal
+            assert found.refusal and not set("\n\r\t") & set(text)
+            text.encode()
+
+
+def test_what_lies_in_a_students_chapter_folder_is_that_students(tmp_path):
+    submitted = tmp_path / "submitted"
+    write(submitted / "eve" / "01_config" / "zoe" / "01_config.ipynb", notebook(cell(1)))
+    write(submitted / "zoe" / "01_config" / "01_config.ipynb", notebook(cell(2)))
+    write(submitted / "ben" / "01_config" / "homework" / "01_config.ipynb", notebook(cell(3)))
+    write(submitted / "cem" / "01_config" / "homework" / "zoe.ipynb", notebook(cell(4)))
+    write(submitted / "cem" / "01_config" / "homework" / "other.ipynb", notebook())
+    (submitted / "dia" / "01_config").mkdir(parents=True)
+    pack(submitted / "dia" / "01_config" / "zoe.zip", json.dumps(notebook(cell(5))))
+    (submitted / "fay" / "01_config").mkdir(parents=True)
+    (submitted / "fay" / "01_config" / "zoe").symlink_to("/")
+    expected = [(name, "01_config", name == "fay") for name in ("ben", "cem", "dia", "eve", "fay", "zoe")]
+    found = find([submitted])
+    assert names(found) == expected
+    assert [each.work.pieces["config.head_dim"][-2] for each in found if not each.refusal] == list("34512")
+
+
+def test_chapters_first_are_folders_of_students(tmp_path):
+    for name in ("ann", "ben"):
+        write(tmp_path / "class" / "01_config" / name / "01_config.ipynb", notebook(cell(1)))
+        write(tmp_path / "class" / "02_decoder" / name / "work.ipynb", notebook(cell(1)))
+    both = [(name, "01_config", False) for name in ("ann", "ben")]
+    assert names(find([tmp_path / "class"], "01_config"))[::2] == both
+    assert names(find([tmp_path / "class" / "01_config"])) == both
+    assert names(find([tmp_path / "class" / "01_config" / "ann" / "01_config.ipynb"])) == both[:1]
