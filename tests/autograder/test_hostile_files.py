@@ -46,8 +46,9 @@ def test_a_file_of_a_zip_is_never_unpacked_beyond_the_limit(tmp_path, size, word
     assert words in found.refusal
 
 
-def test_a_zip_that_lies_about_sizes_takes_little_memory(tmp_path):
-    path = pack(tmp_path / "eve.zip", b" " * (200 << 20))
+@pytest.mark.parametrize("method", [zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2])
+def test_a_zip_that_lies_about_sizes_takes_little_memory(tmp_path, method):
+    path = pack(tmp_path / "eve.zip", b" " * (200 << 20), method)
     content = path.read_bytes().replace((200 << 20).to_bytes(4, "little"), (1000).to_bytes(4, "little"))
     path.write_bytes(content)
     tracemalloc.start()
@@ -93,14 +94,6 @@ def test_folders_without_end_are_refused_with_the_students_name(tmp_path):
     assert [each.student for each in found] == ["ann", "cem", "eve"]
     assert [each.refusal for each in found[:2]] == ["", ""]
     assert "nested deeper than 12, the most that is searched; hand in fewer levels" in found[2].refusal
-
-
-def test_a_cell_nested_as_deeply_as_json_allows_is_a_row(tmp_path):
-    for depth in range(850, 1000, 3):
-        source = "[" * depth + "1" + "]" * depth
-        (tmp_path / "eve.ipynb").write_text(f'{{"cells": [{{"cell_type": "code", "source": {source}}}]}}')
-        (found,) = find([tmp_path / "eve.ipynb"])
-        assert found.refusal
 
 
 @pytest.mark.parametrize("target", ["/etc/passwd", "x" * 300, "/proc/1/root/x"])
