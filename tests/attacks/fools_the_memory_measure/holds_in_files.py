@@ -2,7 +2,7 @@
 # example: everything is kept in memory files, which no process maps
 # part: weight.load
 # status: failed
-# cause: File too large
+# cause: File too large|not permitted
 # base: reference
 # points: some
 import os as _os
