@@ -145,7 +145,9 @@ def syntax_error_of(text: str, most: int = MAX_PART_CHARS) -> SyntaxError | None
     if len(text) > most:
         return _error(f"this is longer than {most} characters, the most that is read; shorten it")
     try:
-        error = _finally_error(ast.parse(text))
+        tree = ast.parse(text)
+        error = _finally_error(tree) if "finally" in text else None  # the keyword can't be spelt otherwise
+        del tree
         if error is None:
             compile(text, "<part>", "exec", dont_inherit=True)
         return error
