@@ -18,6 +18,7 @@ from autograder.checking import CheckFailed, Subject
 from autograder.judge_errors import JudgeError
 from autograder.parts import BY_ID, Part
 from autograder.results import TestResult
+from autograder.sources import lines_of
 from autograder.subject import JUDGE
 from autograder.trees import Work, obstacle_of, tree_for
 from autograder.worker.client import Tree, Worker, WorkerError
@@ -52,7 +53,7 @@ class CheckRun:
         self.results: dict[str, list[TestResult]] = {}
         self.digests: dict[str, dict[str, list[str]]] = {}
         self.faults: list[str] = []
-        self._own_lines = frozenset(line.strip() for text in work.pieces.values() for line in text.splitlines())
+        self._own_lines = frozenset(line.strip() for text in work.pieces.values() for line in lines_of(text))
         self._open: tuple[str, Tree] | None = None
         self._subject: Subject | None = None
         self._doubtful: list[pytest.Item] = []
