@@ -1,14 +1,16 @@
 """The bubblewrap sandbox around the worker.
 
-What it covers: no network but a loopback of its own; its own process, IPC, user and mount namespaces; a read-only
-system of which only ``/usr``, the Python environment, the provided files, the worker's own code and the current
-test's case folder are to be seen; no home, no ``/tmp`` of the host, no gradebook, no hidden expectations, no other
-submission, none of the reference's graded modules; for each process of a question, or of a conversation of several, an
-empty ``/tmp`` that is gone afterwards, no capabilities, and the limits of ``limits.py``.
+What it covers: no network; its own process, IPC, user, mount and network namespaces, and for each tree once more its
+own inside them; no memory that belongs to no process (``memfd_create``, System V segments); a read-only system of which
+only ``/usr``, the Python environment, the provided files, the worker's own code and the current test's case folder are
+to be seen; no home, no ``/tmp`` of the host, no gradebook, no hidden expectations, no other submission, none of the
+reference's graded modules; for each process of a question, or of a conversation of several, an empty ``/tmp`` that is
+gone afterwards, no capabilities, and the limits of ``limits.py``.
 
-What it doesn't cover: faults of the kernel itself (it is shared with the host); side channels such as timing and
-cache contention; a probe reading the *other* parts of the reference, which run beside the part under judgement and
-hold no answer to it; processor time taken from other jobs within the limits; GPUs (none are passed in).
+What it doesn't cover: faults of the kernel itself (it is shared with the host); side channels such as timing, cache
+contention, and which of the statuses code chooses to end with (about two bits of a hidden case); a probe reading the
+*other* parts of the reference, which run beside the part under judgement and hold no answer to it; processor time taken
+from other jobs within the limits; GPUs (none are passed in).
 """
 
 from __future__ import annotations
@@ -36,7 +38,8 @@ def problem() -> str | None:
     program = shutil.which("bwrap")
     if sys.platform != "linux" or program is None:
         return "bubblewrap isn't installed (Debian: apt install bubblewrap)"
-    nested = "import autograder.worker.isolation as i, os; i.enter_session(); os._exit(0)"
+    nested = "import autograder.worker.isolation as i, os; i.enter_session(); i.drop_capabilities(); "
+    nested += "i.forbid_hidden_memory(); os._exit(0)"
     command = [*_argv(program, None), sys.executable, "-P", "-c", nested]
     tried = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     if tried.returncode:
