@@ -1,14 +1,18 @@
 """A student's mistake is named: when the answers equal a known wrong solution's, the feedback says which trap it is."""
 
 import json
+import tracemalloc
 
 import pytest
+import torch
 
 from autograder import diagnosis, hidden, wrong_solutions
+from autograder.checking import digest
 from autograder.diagnosis import FINGERPRINTS
 from autograder.display import result_html, result_text
 from autograder.judge import reference_work
 from autograder.parts import BY_ID, PARTS
+from autograder.worker.outcome import Outcome
 
 KNOWN = json.loads(FINGERPRINTS.read_text(encoding="utf-8"))
 ENTRIES = {entry["id"]: entry for entry in wrong_solutions.entries()}
@@ -96,3 +100,15 @@ def test_the_fingerprints_are_of_the_library_that_lies_beside_them():
     outdated = {name for name, facts in recorded.items() if library.get(name) != facts}
     assert not outdated, "run: python -m autograder fingerprints"
     assert len(recorded) >= 0.9 * len(library), sorted(set(library) - set(recorded))
+
+
+@pytest.mark.parametrize("dtype", [torch.bool, torch.int64])
+def test_the_digest_of_whole_numbers_takes_little_memory_and_tells_them_apart(dtype):
+    answer = torch.zeros(1 << 20, dtype=dtype)
+    tracemalloc.start()
+    first = digest(Outcome("answered", answer))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    answer[-1] = 1
+    assert digest(Outcome("answered", answer)) != first
+    assert peak < 2 * answer.nbytes + (1 << 20)
