@@ -125,7 +125,7 @@ class CheckRun:
             return None  # a check file can't be loaded, and pytest ends here
         for part, items in itertools.groupby(session.items, key=part_id):
             tests = list(items)
-            are_steady = [self._run_group(list(group)) for _, group in itertools.groupby(tests, key=is_hidden)]
+            are_steady = [self._run_group(part, list(group)) for _, group in itertools.groupby(tests, key=is_hidden)]
             if not all(are_steady):  # it answers otherwise when it is asked otherwise: only questions by themselves count
                 self.close_tree()
                 self.results.pop(part, None)
@@ -134,14 +134,13 @@ class CheckRun:
                 self._run(tests, repeating=True)
         return True
 
-    def _run_group(self, items: list[pytest.Item]) -> bool:
+    def _run_group(self, part: str, items: list[pytest.Item]) -> bool:
         """Run tests in a conversation, and those that aren't passed by themselves; return whether that made no difference."""
         self._run(items)
         again, self._doubtful = self._doubtful, []
         self._run(again, repeating=True)
-        names = {short_id(item) for item in again}
-        found = [test for item in again[:1] for test in self.results.get(part_id(item), []) if test.id in names]
-        return all(test.status != "passed" for test in found)
+        repeated = {short_id(item) for item in again}
+        return all(test.status != "passed" for test in self.results.get(part, []) if test.id in repeated)
 
     def _run(self, items: list[pytest.Item], *, repeating: bool = False) -> None:
         self._repeating = repeating

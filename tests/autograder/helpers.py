@@ -1,8 +1,26 @@
-"""Trees for the tests of the autograder."""
+"""Trees and submissions for the tests of the autograder."""
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
 
 from autograder import paths, reference
 from autograder.parts import BY_ID, GRADED_MODULES
 from autograder.sources import assemble
+from autograder.submissions import Submission
+
+
+def write(path: Path, content: Any) -> Path:
+    """Write a notebook, or anything that JSON can hold, into new folders if need be."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(content))
+    return path
+
+
+def names(found: Iterable[Submission]) -> list[tuple[str, str, bool]]:
+    """Say of each submission whose it is, for which chapter, and whether it was refused."""
+    return [(each.student, each.chapter, bool(each.refusal)) for each in found]
 
 
 def tree_with(part_id: str, text: str) -> dict[str, str]:

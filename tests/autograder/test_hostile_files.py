@@ -9,16 +9,7 @@ import pytest
 
 from autograder.redteam_files import cell, notebook
 from autograder.submissions import find, read
-
-
-def write(path, content):
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(content))
-    return path
-
-
-def names(found):
-    return [(each.student, each.chapter, bool(each.refusal)) for each in found]
+from tests.autograder.helpers import names, write
 
 
 def pack(path, content, method=zipfile.ZIP_DEFLATED):

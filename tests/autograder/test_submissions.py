@@ -8,16 +8,7 @@ import pytest
 from autograder.parts import BY_ID, parts_of_chapter
 from autograder.redteam_files import CASES, cell, judge_files, notebook
 from autograder.submissions import find, read
-
-
-def write(path, content):
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(content))
-    return path
-
-
-def names(found):
-    return [(each.student, each.chapter, bool(each.refusal)) for each in found]
+from tests.autograder.helpers import names, write
 
 
 def test_hostile_and_odd_files_are_read_or_refused_with_a_reason(tmp_path):
