@@ -1,11 +1,12 @@
 """nbgrader's configuration of this course: run its commands in this folder.
 
 solutions/ is the source directory, notebooks/ the release directory. Our judge stands in the place of nbgrader's own
-execution of notebooks (see autograder/nbgrader_support.py); everything else is nbgrader's.
+execution of notebooks (see autograder/student/validate.py and autograder/classroom/nbgrader.py); everything else is nbgrader's.
 """
 
 import os
 import sys
+from importlib.util import find_spec
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 if os.path.isdir(os.path.join(HERE, "autograder")) and HERE not in sys.path:
@@ -13,19 +14,11 @@ if os.path.isdir(os.path.join(HERE, "autograder")) and HERE not in sys.path:
 # nbgrader calls `alembic` by name when it makes a gradebook; it lies beside this Python, whether or not that is activated.
 os.environ["PATH"] = os.path.dirname(sys.executable) + os.pathsep + os.environ.get("PATH", "")
 
-from nbconvert.preprocessors import ClearMetadataPreprocessor  # noqa: E402
 from nbgrader import preprocessors as stock  # noqa: E402
 from nbgrader.validator import Validator  # noqa: E402
 
-from autograder.nbgrader_support import (  # noqa: E402
-    GradeParts,
-    MendCells,
-    ReadOrExplain,
-    ValidateParts,
-    expect_unsaved_rows,
-)
+from autograder.student.validate import ValidateParts  # noqa: E402
 
-expect_unsaved_rows()
 c = get_config()
 
 c.CourseDirectory.course_id = "minisgl"
@@ -33,25 +26,10 @@ c.CourseDirectory.root = HERE
 c.CourseDirectory.source_directory = "solutions"
 c.CourseDirectory.release_directory = "notebooks"
 
-c.Autograde.exporter_class = ReadOrExplain
-c.Autograde.sanitize_preprocessors = [
-    MendCells,
-    stock.ClearOutput,
-    stock.DeduplicateIds,
-    stock.OverwriteKernelspec,
-    stock.OverwriteCells,
-    stock.CheckCellMetadata,
-]
-c.Autograde.autograde_preprocessors = [
-    GradeParts,
-    stock.IgnorePattern,
-    ClearMetadataPreprocessor,
-    stock.LimitOutput,
-    stock.SaveAutoGrades,
-    stock.AssignLatePenalties,
-    stock.CheckCellMetadata,
-]
-c.ClearMetadataPreprocessor.preserve_cell_metadata_mask = [("nbgrader",)]
+if find_spec("autograder.classroom"):  # a student kit has only Validate
+    from autograder.classroom.nbgrader import configure
+
+    configure(c)
 Validator.preprocessors.tag(config=True)  # nbgrader forgets to: without this the next line has no effect
 c.Validator.preprocessors = [stock.CheckCellMetadata, stock.ClearOutput, ValidateParts]
 

@@ -10,13 +10,13 @@ from importlib import import_module
 from typing import Any
 
 _HOME_OF = {
-    "check": "notebook",
-    "hint": "notebook",
-    "status": "notebook",
-    "status_panel": "progress_panel",
-    "use_reference": "notebook",
-    "load_ipython_extension": "magic",
-    "unload_ipython_extension": "magic",
+    "check": "student.notebook",
+    "hint": "student.notebook",
+    "status": "student.notebook",
+    "status_panel": "student.progress_panel",
+    "use_reference": "student.notebook",
+    "load_ipython_extension": "student.magic",
+    "unload_ipython_extension": "student.magic",
 }
 __all__ = sorted(_HOME_OF)
 

@@ -10,24 +10,26 @@ from collections.abc import Callable
 from importlib import import_module
 from importlib.util import find_spec
 
-from autograder.judge_errors import failure_text, is_other_python
+from autograder.judge.judge_errors import failure_text, is_other_python
 
 # command -> module, function, what it does
 _ALL = {
-    "check": ("commands", "check", "check a chapter, a module or a part of your workspace"),
-    "status": ("commands", "status", "show every part: written, checked, points, what comes next"),
-    "hint": ("commands", "hint", "show the hints for a part, one layer after another"),
-    "doctor": ("doctor", "main", "say what this machine lacks"),
-    "build": ("notebooks", "build_main", "build the notebooks from their source"),
-    "anki": ("anki", "main", "export questions, exercises and answers as an Anki deck"),
-    "release": ("release", "main", "make the student kit: a folder and a zip"),
-    "grade": ("grade", "main", "grade submissions: folders, notebooks, zip files, module trees"),
-    "redteam": ("redteam", "main", "try this installation's defences with hostile submissions"),
-    "fingerprints": ("wrong_solutions", "main", "recompute the answers of the known wrong solutions"),
+    "check": ("student.commands", "check", "check a chapter, a module or a part of your workspace"),
+    "status": ("student.commands", "status", "show every part: written, checked, points, what comes next"),
+    "hint": ("student.commands", "hint", "show the hints for a part, one layer after another"),
+    "doctor": ("student.doctor", "main", "say what this machine lacks"),
+    "build": ("authoring.notebooks", "build_main", "build the notebooks from their source"),
+    "anki": ("authoring.anki", "main", "export questions, exercises and answers as an Anki deck"),
+    "release": ("authoring.release", "main", "make the student kit: a folder and a zip"),
+    "grade": ("classroom.grade", "main", "grade submissions: folders, notebooks, zip files, module trees"),
+    "redteam": ("authoring.redteam", "main", "try this installation's defences with hostile submissions"),
+    "fingerprints": ("authoring.wrong_solutions", "main", "recompute the answers of the known wrong solutions"),
 }
 
-# A student kit leaves the instructors' modules out.
-COMMANDS = {name: facts for name, facts in _ALL.items() if find_spec(f"autograder.{facts[0]}") is not None}
+# A student kit leaves the instructors' folders out.
+COMMANDS = {
+    name: facts for name, facts in _ALL.items() if find_spec(f"autograder.{facts[0].split('.')[0]}") is not None
+}
 
 
 def usage() -> str:

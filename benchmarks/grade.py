@@ -26,11 +26,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from nbgrader.api import Gradebook
 
-from autograder.grading import close, grade_one, payload_of
-from autograder.lifting import part_of_magic, read_cell
+from autograder.classroom.grading import close, grade_one, payload_of
+from autograder.classroom.simulated import Choice, students
+from autograder.classroom.submissions import find
 from autograder.parts import BY_ID, part_of_grade_id, parts_of_chapter
-from autograder.simulated import Choice, students
-from autograder.submissions import find
+from autograder.text.lifting import part_of_magic, read_cell
 
 ROOT = Path(__file__).resolve().parent.parent
 TARGET = 20.0

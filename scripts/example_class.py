@@ -20,9 +20,10 @@ ROOT = Path(__file__).resolve().parent.parent
 if str(ROOT) not in sys.path:
     sys.path.insert(0, str(ROOT))
 
-from autograder import reference, wrong_solutions  # noqa: E402
-from autograder.lifting import read_cell  # noqa: E402
+from autograder.authoring import wrong_solutions  # noqa: E402
 from autograder.parts import parts_of_chapter  # noqa: E402
+from autograder.text import reference  # noqa: E402
+from autograder.text.lifting import read_cell  # noqa: E402
 
 CHAPTER = "01_config"
 DUE = datetime(2030, 1, 7, 12, tzinfo=UTC)

@@ -140,8 +140,8 @@ def outside_loads(site: Path) -> list[str]:
 
 def solutions_on(site: Path) -> list[str]:
     """Return the lines of the reference's graded parts that stand on pages which students read."""
+    from autograder.authoring.release import telling_lines
     from autograder.parts import GRADED_MODULES
-    from autograder.release import telling_lines
 
     lines = telling_lines(set(GRADED_MODULES))
     found = []

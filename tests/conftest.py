@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 import torch
 
-from autograder.doctor import find_chromium
+from autograder.student.doctor import find_chromium
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 
@@ -40,8 +40,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def no_hidden_cases_left_behind() -> Iterator[None]:
     """End the judge that a file's tests used for grading in this process: its hidden cases would count in the next file."""
     yield
-    if "autograder.grading" in sys.modules:
-        sys.modules["autograder.grading"].close()
+    if "autograder.classroom.grading" in sys.modules:
+        sys.modules["autograder.classroom.grading"].close()
 
 
 @pytest.fixture(scope="session")

@@ -5,9 +5,11 @@ import re
 
 import pytest
 
-from autograder import hidden, redteam, reference
-from autograder.judge import Judge, warm_up
-from autograder.redteam_files import CASES, judge_files
+from autograder.authoring import redteam
+from autograder.authoring.redteam_files import CASES, judge_files
+from autograder.classroom import hidden
+from autograder.judge.judge import Judge, warm_up
+from autograder.text import reference
 from autograder.worker import sandbox
 
 ATTACKS = redteam.all_attacks()

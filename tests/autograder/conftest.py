@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from autograder.judge import Judge, warm_up
+from autograder.judge.judge import Judge, warm_up
 from autograder.worker import sandbox
 from autograder.worker.client import Worker
 

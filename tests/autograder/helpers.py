@@ -5,10 +5,11 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from autograder import paths, reference
+from autograder import paths
+from autograder.classroom.submissions import Submission
 from autograder.parts import BY_ID, GRADED_MODULES
-from autograder.sources import assemble
-from autograder.submissions import Submission
+from autograder.text import reference
+from autograder.text.sources import assemble
 
 
 def write(path: Path, content: Any) -> Path:

@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from autograder.grade import grade
-from autograder.simulated import RIGHT, WRONG, Choice, library, students, write_class, wrong_marks
-from autograder.submissions import find
+from autograder.classroom.grade import grade
+from autograder.classroom.simulated import RIGHT, WRONG, Choice, library, students, write_class, wrong_marks
+from autograder.classroom.submissions import find
 
 NUM_STUDENTS = 30
 

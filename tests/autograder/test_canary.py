@@ -5,10 +5,11 @@ import zipfile
 
 import pytest
 
-from autograder import paths, release
-from autograder.grade import grade
-from autograder.redteam_files import notebook
-from autograder.submissions import find
+from autograder import paths
+from autograder.authoring import release
+from autograder.authoring.redteam_files import notebook
+from autograder.classroom.grade import grade
+from autograder.classroom.submissions import find
 
 CANARY = "canary-b7c41f"
 WIDTH = 52_341_976  # a number does for the cases that hold only numbers

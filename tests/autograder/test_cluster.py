@@ -11,10 +11,11 @@ import time
 
 import pytest
 
-from autograder import paths, reference
-from autograder.grade import grade
-from autograder.redteam_files import notebook
-from autograder.submissions import find
+from autograder import paths
+from autograder.authoring.redteam_files import notebook
+from autograder.classroom.grade import grade
+from autograder.classroom.submissions import find
+from autograder.text import reference
 
 NUM = 8
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from autograder.display import MARKS
 from autograder.paths import HOME
+from autograder.student.display import MARKS
 
 LAB = Path(sys.prefix, "share/jupyter/lab")
 BACKGROUNDS = ("--jp-layout-color0", "--jp-rendermime-table-row-background")

@@ -7,11 +7,13 @@ import sys
 
 import pytest
 
-from autograder import commands, notebook, paths, reference
+from autograder import paths
 from autograder.__main__ import main
-from autograder.judge_errors import failure_text
+from autograder.judge.judge_errors import failure_text
 from autograder.parts import parts_of_chapter
-from autograder.workspace import Workspace
+from autograder.student import commands, notebook
+from autograder.student.workspace import Workspace
+from autograder.text import reference
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from autograder.checking import CheckFailed, MetaTensor, expect, expect_keys
+from autograder.judge.checking import CheckFailed, MetaTensor, expect, expect_keys
 
 CAUSES = {
     "mlp.gate": "which layers have experts",

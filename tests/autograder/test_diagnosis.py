@@ -6,12 +6,13 @@ import tracemalloc
 import pytest
 import torch
 
-from autograder import diagnosis, hidden, wrong_solutions
-from autograder.checking import digest
-from autograder.diagnosis import FINGERPRINTS
-from autograder.display import result_html, result_text
-from autograder.judge import reference_work
+from autograder.authoring import wrong_solutions
+from autograder.classroom import hidden
+from autograder.judge.checking import digest
+from autograder.judge.diagnosis import FINGERPRINTS
+from autograder.judge.judge import diagnosis, reference_work
 from autograder.parts import BY_ID, PARTS
+from autograder.student.display import result_html, result_text
 from autograder.worker.outcome import Outcome
 
 KNOWN = json.loads(FINGERPRINTS.read_text(encoding="utf-8"))
@@ -40,7 +41,7 @@ def test_two_mistakes_in_different_parts_are_both_named(judge, pair):
 
 
 def test_hidden_cases_change_nothing_about_the_diagnosis(tmp_path):
-    from autograder.judge import Judge, warm_up
+    from autograder.judge.judge import Judge, warm_up
 
     hidden.install({"seed": "a seed\n"})
     try:

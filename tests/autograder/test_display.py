@@ -4,11 +4,11 @@ import re
 
 import pytest
 
-from autograder import display, progress
-from autograder.display import result_html, result_text, status_text
+from autograder.judge.results import TestResult, summarize
 from autograder.parts import BY_ID, parts_judged_with
-from autograder.results import TestResult, summarize
-from autograder.workspace import Workspace
+from autograder.student import display, progress
+from autograder.student.display import result_html, result_text, status_text
+from autograder.student.workspace import Workspace
 
 SHOWS = pytest.mark.parametrize("show", [result_text, result_html])
 RAISED = "your code raised TypeError: forward() takes 1 argument but 2 were given\nin forward (a.py, line 3): x = f(x)"

@@ -11,13 +11,15 @@ import time
 import psutil
 import pytest
 
-from autograder import hidden, paths, reference
-from autograder.grade import grade, gradebook_here, main
-from autograder.grading import refused_row
+from autograder import paths
+from autograder.authoring.redteam_files import notebook
+from autograder.classroom import hidden
+from autograder.classroom.grade import grade, gradebook_here, main
+from autograder.classroom.grading import refused_row
+from autograder.classroom.reports import feedback_page, write_reports
+from autograder.classroom.submissions import Submission, find
 from autograder.parts import BY_ID
-from autograder.redteam_files import notebook
-from autograder.reports import feedback_page, write_reports
-from autograder.submissions import Submission, find
+from autograder.text import reference
 
 CANARY = 7654322  # a size in a hidden case
 RIGHT = reference.piece("config.head_dim")
@@ -175,10 +177,10 @@ def test_what_comes_second_under_a_name_undoes_neither_the_page_nor_the_mark_of_
     submissions = find([tmp_path / folder / "zoe.ipynb" for folder in ("one", "two")], "01_config")
     row = {"student": "zoe", "chapter": "01_config", "points": 2, "max_points": 28, "parts": [], "feedback": []}
     graded = {**row, "status": "graded", "message": ""}
-    monkeypatch.setattr("autograder.grade.run_all", lambda pending, **_: [(key, graded) for key in pending])
+    monkeypatch.setattr("autograder.classroom.grade.run_all", lambda pending, **_: [(key, graded) for key in pending])
     written = []
-    monkeypatch.setattr("autograder.gradebook.write_rows", lambda rows, url: written.extend(rows))
-    monkeypatch.setattr("autograder.grade.find", lambda *_: submissions)
+    monkeypatch.setattr("autograder.classroom.gradebook.write_rows", lambda rows, url: written.extend(rows))
+    monkeypatch.setattr("autograder.classroom.grade.find", lambda *_: submissions)
     words = [str(tmp_path), "--out", str(tmp_path / "out"), "--no-sandbox", "--gradebook", "sqlite://"]
     assert main(words) == 1
     assert written == [graded]

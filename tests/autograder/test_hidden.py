@@ -1,7 +1,8 @@
 """A process has the hidden cases that were installed last, and none once they are uninstalled."""
 
-from autograder import hidden, paths
-from autograder.judge import reference_work
+from autograder import paths
+from autograder.classroom import hidden
+from autograder.judge.judge import reference_work
 from autograder.parts import BY_ID
 
 HEAD_DIM = BY_ID["config.head_dim"]

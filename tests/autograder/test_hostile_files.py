@@ -7,8 +7,8 @@ import zipfile
 
 import pytest
 
-from autograder.redteam_files import cell, notebook
-from autograder.submissions import find, read
+from autograder.authoring.redteam_files import cell, notebook
+from autograder.classroom.submissions import find, read
 from tests.autograder.helpers import names, write
 
 

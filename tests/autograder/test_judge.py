@@ -2,13 +2,14 @@
 
 import pytest
 
-from autograder import hidden, paths
-from autograder.check_items import is_hidden
-from autograder.check_run import CheckRun
-from autograder.checking import failure_of
-from autograder.judge import reference_work
+from autograder import paths
+from autograder.classroom import hidden
+from autograder.judge.check_items import is_hidden
+from autograder.judge.check_run import CheckRun
+from autograder.judge.checking import failure_of
+from autograder.judge.judge import reference_work
 from autograder.parts import BY_ID, PARTS, parts_of_chapter
-from autograder.trees import Work, prerequisites, tree_for
+from autograder.text.trees import Work, prerequisites, tree_for
 from autograder.worker.outcome import Outcome
 
 HEAD_DIM, KV_BYTES, TOGETHER = BY_ID["config.head_dim"], BY_ID["config.kv_bytes"], BY_ID["config.together"]
@@ -128,7 +129,7 @@ def head_dim_of(hf_config):
 def test_a_part_whose_answers_take_long_is_left_out_after_a_while(monkeypatch, judge, work):
     work.pieces[HEAD_DIM.id] = SLOW.format(right=work.pieces[HEAD_DIM.id])
     assert judge.judge(work, [HEAD_DIM])[0].status == "passed"
-    monkeypatch.setattr("autograder.check_run.MAX_PART_S", 0.5)
+    monkeypatch.setattr("autograder.judge.check_run.MAX_PART_S", 0.5)
     result, other = judge.judge(work, [HEAD_DIM, KV_BYTES])
     assert result.status == "time_limit" and 0 < result.points < HEAD_DIM.points
     assert "not tried: this part took too long" in result.tests[-1].message

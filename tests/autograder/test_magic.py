@@ -10,8 +10,8 @@ import nbformat
 import pytest
 from nbclient import NotebookClient
 
-from autograder.display import result_html, result_text
-from autograder.results import PartResult, TestResult, summarize
+from autograder.judge.results import PartResult, TestResult, summarize
+from autograder.student.display import result_html, result_text
 
 WRONG = "return hf_config.hidden_size // hf_config.num_attention_heads"
 PIDS = "['pgrep', '-P', str(os.getpid())], capture_output=True, text=True"
@@ -40,7 +40,8 @@ CELLS = {
 
 @pytest.fixture(scope="module")
 def session(tmp_path_factory):
-    from autograder import paths, reference
+    from autograder import paths
+    from autograder.text import reference
 
     place = tmp_path_factory.mktemp("session")
     right = reference.piece("config.head_dim")

@@ -11,12 +11,13 @@ import sys
 import pytest
 from nbgrader.api import Gradebook
 
-from autograder import paths, wrong_solutions
-from autograder.grade import grade
-from autograder.lifting import read_cell
+from autograder import paths
+from autograder.authoring import wrong_solutions
+from autograder.classroom.grade import grade
+from autograder.classroom.submissions import find
 from autograder.parts import BY_ID, grade_id, parts_of_chapter
-from autograder.reference import piece
-from autograder.submissions import find
+from autograder.text.lifting import read_cell
+from autograder.text.reference import piece
 
 pytestmark = pytest.mark.sandbox
 CHAPTER = "01_config"
@@ -212,7 +213,7 @@ def test_validate_gives_the_same_answer_with_the_reason(course):
 
 @pytest.mark.timeout(900)
 def test_rows_are_written_into_the_gradebook_and_keep_manual_scores(course, rows):
-    from autograder.gradebook import write_rows
+    from autograder.classroom.gradebook import write_rows
 
     with course.gradebook() as gradebook:
         gradebook.find_grade("check-config-kv_bytes", CHAPTER, CHAPTER, "right").auto_score = 0

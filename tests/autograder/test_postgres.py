@@ -15,7 +15,7 @@ from autograder import paths
 CHAPTER = "01_config"
 GRADER = """
 import sys
-from autograder.gradebook import write_rows
+from autograder.classroom.gradebook import write_rows
 from autograder.parts import parts_of_chapter
 chapter, url, first = sys.argv[1], sys.argv[2], int(sys.argv[3])
 for number in range(first, first + 6):

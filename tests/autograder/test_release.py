@@ -8,7 +8,8 @@ import zipfile
 
 import pytest
 
-from autograder import paths, release
+from autograder import paths
+from autograder.authoring import release
 from autograder.parts import GRADED_MODULES, parts_of_chapter
 
 
@@ -49,7 +50,7 @@ def test_a_solution_line_or_a_hidden_thing_in_it_is_found(kit, tmp_path, monkeyp
     (tmp_path / "instructor").mkdir()
     (tmp_path / "instructor" / "seed").write_text("canary-7e1f0c\n")
     (kit / "hints.txt").write_text("the seed is canary-7e1f0c")
-    monkeypatch.setattr("autograder.release.paths.HOME", tmp_path)
+    monkeypatch.setattr("autograder.authoring.release.paths.HOME", tmp_path)
     lines = release.telling_lines
     monkeypatch.setattr(release, "telling_lines", lambda modules: {})
     with pytest.raises(release.KitError, match=r"hints\.txt holds the hidden seed"):
@@ -107,7 +108,7 @@ def test_an_opened_chapter_stands_in_for_what_a_student_has_not_written_of_it(ki
 
 
 def test_help_needs_the_instructors_catch_up_folder(kit, tmp_path):
-    script = "from autograder.notebook import use_reference; use_reference('config.head_dim')"
+    script = "from autograder.student.notebook import use_reference; use_reference('config.head_dim')"
     environment = {"PATH": "/usr/bin:/bin", "HOME": str(kit), "MINISGL_WORKSPACE": str(tmp_path / "w")}
     command = [sys.executable, "-c", script]
     shown = subprocess.run(command, cwd=kit, env=environment, capture_output=True, text=True, timeout=100)

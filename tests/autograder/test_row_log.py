@@ -5,12 +5,12 @@ import tracemalloc
 
 import pytest
 
-from autograder.grade import main
-from autograder.grading import refused_row
-from autograder.reports import write_reports
-from autograder.results import PartResult, TestResult
-from autograder.row_log import RowLog, Rows
-from autograder.submissions import Submission
+from autograder.classroom.grade import main
+from autograder.classroom.grading import refused_row
+from autograder.classroom.reports import write_reports
+from autograder.classroom.row_log import RowLog, Rows
+from autograder.classroom.submissions import Submission
+from autograder.judge.results import PartResult, TestResult
 
 NUM, TESTS = 120, 15
 

@@ -4,9 +4,10 @@ import ast
 
 import pytest
 
-from autograder import parts, paths, reference
-from autograder.lifting import lift_cells, lift_module, obstacle_of_module, part_of_magic, read_cell
-from autograder.sources import (
+from autograder import parts, paths
+from autograder.text import reference
+from autograder.text.lifting import lift_cells, lift_module, obstacle_of_module, part_of_magic, read_cell
+from autograder.text.sources import (
     MAX_PART_CHARS,
     assemble,
     header_of,
@@ -121,7 +122,7 @@ def test_text_that_is_too_long_is_never_parsed(monkeypatch):
         return ast_parse(text)
 
     ast_parse = ast.parse
-    monkeypatch.setattr("autograder.sources.ast.parse", parse)
+    monkeypatch.setattr("autograder.text.sources.ast.parse", parse)
     assert lift_cells([cell + "x = 1\n", cell + long]) == {"config.head_dim": long}
     assert "longer than 100000 characters" in syntax_error_of(long).msg
     assert lift_module("models/config.py", long) == {}

@@ -5,9 +5,9 @@ import zipfile
 
 import pytest
 
+from autograder.authoring.redteam_files import CASES, cell, judge_files, notebook
+from autograder.classroom.submissions import find, read
 from autograder.parts import BY_ID, parts_of_chapter
-from autograder.redteam_files import CASES, cell, judge_files, notebook
-from autograder.submissions import find, read
 from tests.autograder.helpers import names, write
 
 

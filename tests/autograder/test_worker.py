@@ -13,7 +13,7 @@ import time
 import pytest
 
 from autograder import paths
-from autograder.figures import QWEN3_0_6B
+from autograder.judge.figures import QWEN3_0_6B
 from autograder.worker.client import Worker, WorkerError, compiled
 from autograder.worker.limits import Limits
 from autograder.worker.outcome import clean

@@ -6,9 +6,11 @@ import sys
 
 import pytest
 
-from autograder import paths, progress, reference
+from autograder import paths
 from autograder.parts import BY_ID, GRADED_MODULES, select
-from autograder.workspace import Workspace, WorkspaceError, judged_sha, overview, use_reference
+from autograder.student import progress
+from autograder.student.workspace import Workspace, WorkspaceError, judged_sha, overview, use_reference
+from autograder.text import reference
 
 PART = BY_ID["config.head_dim"]
 TEXT = "def head_dim_of(hf_config):\n    return 1\n"
@@ -102,7 +104,7 @@ def state_of(workspace):
 
 
 def note(workspace, status, points):
-    from autograder.results import PartResult
+    from autograder.judge.results import PartResult
 
     workspace.note_results([PartResult(PART.id, points, 2, status, "")], workspace.read())
     assert workspace.state()["checked"][PART.id]["sha"] == judged_sha(workspace.read(), PART)
@@ -129,7 +131,8 @@ def test_a_cell_that_was_changed_and_not_run_is_told(workspace, tmp_path, monkey
 
 def test_two_processes_lose_no_part(workspace):
     script = (
-        "import sys; from pathlib import Path; from autograder.workspace import Workspace; from autograder.parts import BY_ID\n"
+        "import sys; from pathlib import Path\n"
+        "from autograder.student.workspace import Workspace; from autograder.parts import BY_ID\n"
         "w = Workspace(Path(sys.argv[1]))\n"
         "for n in range(15): w.write_part(BY_ID[sys.argv[2]], f'{sys.argv[3]} = {n}')\n"
     )

@@ -5,11 +5,11 @@ import zlib
 
 import pytest
 
-from autograder import grading
-from autograder.judge_errors import JudgeError
+from autograder.classroom import grading
+from autograder.classroom.submissions import find
+from autograder.judge.judge_errors import JudgeError
+from autograder.judge.results import TestResult, summarize, without_points, worth_nothing
 from autograder.parts import parts_of_chapter
-from autograder.results import TestResult, summarize, without_points, worth_nothing
-from autograder.submissions import find
 
 
 def results(visible: str, hidden: str, refusal: str = "passed"):

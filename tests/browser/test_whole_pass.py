@@ -6,10 +6,11 @@ import shutil
 import nbformat
 import pytest
 
-from autograder import parts, reference
-from autograder.notebook_cells import EXPECTED_TAG, plain_output
-from autograder.notebooks import ROOT, chapters, clean_outputs, write_earlier_parts
-from autograder.workspace import Workspace
+from autograder import parts
+from autograder.authoring.notebook_cells import EXPECTED_TAG, plain_output
+from autograder.authoring.notebooks import ROOT, chapters, clean_outputs, write_earlier_parts
+from autograder.student.workspace import Workspace
+from autograder.text import reference
 from tests.browser.pages import Notebook
 
 CHAPTERS = chapters()

@@ -2,7 +2,7 @@
 
 import pytest
 
-from autograder.checking import expect
+from autograder.judge.checking import expect
 
 
 @pytest.mark.part("base.base_llm_model")

@@ -2,9 +2,9 @@
 
 import pytest
 
-from autograder.asking import EXACT, ask_about, gives, refuses
-from autograder.checking import expect
-from autograder.figures import ABSENT, LLAMA_3_1_8B, QWEN3_0_6B, config
+from autograder.judge.asking import EXACT, ask_about, gives, refuses
+from autograder.judge.checking import expect
+from autograder.judge.figures import ABSENT, LLAMA_3_1_8B, QWEN3_0_6B, config
 
 
 def plain_rope(base):

@@ -2,8 +2,8 @@
 
 import pytest
 
-from autograder.asking import gives, refuses
-from autograder.figures import ABSENT, LLAMA_3_1_8B, QWEN3_0_6B, config
+from autograder.judge.asking import gives, refuses
+from autograder.judge.figures import ABSENT, LLAMA_3_1_8B, QWEN3_0_6B, config
 
 KNOWN = ("LlamaForCausalLM", "Qwen2ForCausalLM", "Qwen3ForCausalLM", "Qwen3MoeForCausalLM")
 MODEL_TYPES = dict(zip(("llama", "qwen2", "qwen3", "qwen3_moe"), KNOWN, strict=True))

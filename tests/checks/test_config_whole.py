@@ -2,9 +2,9 @@
 
 import pytest
 
-from autograder.asking import EXACT, ask_about, gives, refuses
-from autograder.checking import expect
-from autograder.figures import ABSENT, LLAMA_3_1_8B, QWEN2_5_0_5B, QWEN3_0_6B, QWEN3_30B_A3B, config
+from autograder.judge.asking import EXACT, ask_about, gives, refuses
+from autograder.judge.checking import expect
+from autograder.judge.figures import ABSENT, LLAMA_3_1_8B, QWEN2_5_0_5B, QWEN3_0_6B, QWEN3_30B_A3B, config
 
 PUBLISHED = {
     "qwen3-0.6b": QWEN3_0_6B,

@@ -5,8 +5,8 @@ import random
 import pytest
 from safetensors.torch import save_file
 
-from autograder.checking import MetaTensor, cases, expect, expect_keys
-from autograder.oracles import (
+from autograder.judge.checking import MetaTensor, cases, expect, expect_keys
+from autograder.judge.oracles import (
     below,
     parameters,
     peer_hidden_states,

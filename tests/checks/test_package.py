@@ -7,8 +7,8 @@ from functools import lru_cache
 import pytest
 import torch
 
-from autograder.checking import cases, expect
-from autograder.oracles import peer_logits, small
+from autograder.judge.checking import cases, expect
+from autograder.judge.oracles import peer_logits, small
 from minisgl.checkpoint.maker import make_checkpoint
 from minisgl.tiny_models import TINY_MODELS, tiny_model_path
 

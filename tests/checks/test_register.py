@@ -3,9 +3,9 @@
 import pytest
 import torch
 
-from autograder.checking import MetaTensor, expect, expect_refusal, expect_true
-from autograder.figures import QWEN3_0_6B, QWEN3_30B_A3B
-from autograder.oracles import small
+from autograder.judge.checking import MetaTensor, expect, expect_refusal, expect_true
+from autograder.judge.figures import QWEN3_0_6B, QWEN3_30B_A3B
+from autograder.judge.oracles import small
 
 KNOWN = ["LlamaForCausalLM", "Qwen2ForCausalLM", "Qwen3ForCausalLM", "Qwen3MoeForCausalLM"]
 

@@ -6,8 +6,16 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-from autograder.checking import MetaTensor, cases, expect, expect_keys
-from autograder.oracles import below, head_dim, parameters, peer_layer, random_hidden_states, small, stored_tensors
+from autograder.judge.checking import MetaTensor, cases, expect, expect_keys
+from autograder.judge.oracles import (
+    below,
+    head_dim,
+    parameters,
+    peer_layer,
+    random_hidden_states,
+    small,
+    stored_tensors,
+)
 
 PROMPTS = [[3, 1, 4, 1, 5], [9, 2], [6]]
 TOLERANCE = 1e-4  # float32 sums in another order differ by less than 1e-5 at these sizes

@@ -6,8 +6,8 @@ import random
 import pytest
 import torch
 
-from autograder.checking import MetaTensor, cases, expect, expect_keys, expect_true, wrong
-from autograder.oracles import parameters, peer_logits, small, stored_tensors
+from autograder.judge.checking import MetaTensor, cases, expect, expect_keys, expect_true, wrong
+from autograder.judge.oracles import parameters, peer_logits, small, stored_tensors
 from minisgl.checkpoint.maker import make_checkpoint, stored_shapes
 
 QWEN3 = small("qwen3", tie_word_embeddings=True)

@@ -5,8 +5,8 @@ import random
 import pytest
 import torch
 
-from autograder.checking import cases, expect, expect_keys, expect_refusal, expect_true
-from autograder.oracles import parameters, small, stored_tensors
+from autograder.judge.checking import cases, expect, expect_keys, expect_refusal, expect_true
+from autograder.judge.oracles import parameters, small, stored_tensors
 from minisgl.checkpoint import open_checkpoint
 from minisgl.checkpoint.maker import make_checkpoint
 

@@ -6,8 +6,8 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-from autograder.checking import cases, expect, expect_true
-from autograder.oracles import local_tensor, small, stored_tensors
+from autograder.judge.checking import cases, expect, expect_true
+from autograder.judge.oracles import local_tensor, small, stored_tensors
 
 GROUPED = small("llama", num_attention_heads=8, num_key_value_heads=2, attention_bias=True, mlp_bias=True)
 QWEN2 = small("qwen2", num_attention_heads=4, num_key_value_heads=4, intermediate_size=32)

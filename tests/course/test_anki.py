@@ -6,8 +6,8 @@ import zipfile
 
 import pytest
 
-from autograder.anki import cards_of, write_deck
-from autograder.notebooks import ROOT, chapters
+from autograder.authoring.anki import cards_of, write_deck
+from autograder.authoring.notebooks import ROOT, chapters
 
 
 @pytest.mark.parametrize("chapter", chapters())

@@ -2,7 +2,7 @@
 
 import re
 
-from autograder.notebooks import ROOT
+from autograder.authoring.notebooks import ROOT
 
 QUOTED = re.compile(r"^\| (?P<way>[^|]+) \| (?P<speed>\d+\.\d) \|$", re.MULTILINE)
 NAME_THERE = {

@@ -6,10 +6,11 @@ from itertools import zip_longest
 
 import pytest
 
-from autograder import parts, reference
-from autograder.diagnosis import FINGERPRINTS
-from autograder.judge import Judge, reference_work
-from autograder.notebooks import ROOT, chapters
+from autograder import parts
+from autograder.authoring.notebooks import ROOT, chapters
+from autograder.judge.diagnosis import FINGERPRINTS
+from autograder.judge.judge import Judge, reference_work
+from autograder.text import reference
 
 LIBRARY = [
     (path.stem, tomllib.loads(path.read_text(encoding="utf-8")))

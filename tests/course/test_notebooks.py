@@ -6,9 +6,10 @@ import re
 import nbformat
 import pytest
 
-from autograder import parts, sources
-from autograder.notebook_cells import BEGIN, END, MODULE_MAGIC, with_solution_regions
-from autograder.notebooks import CELL_METADATA, NOTEBOOK_METADATA, ROOT, chapters, source_notebook
+from autograder import parts
+from autograder.authoring.notebook_cells import BEGIN, END, MODULE_MAGIC, with_solution_regions
+from autograder.authoring.notebooks import CELL_METADATA, NOTEBOOK_METADATA, ROOT, chapters, source_notebook
+from autograder.text import sources
 
 CHAPTERS = chapters()
 SOLUTION_MARKS = ("BEGIN SOLUTION", "END SOLUTION", "BEGIN HIDDEN", "END HIDDEN")

@@ -2,10 +2,11 @@
 
 import pytest
 
-from autograder import parts, reference, status_panel
-from autograder.progress import Row
-from autograder.progress_panel import by_chapter
-from autograder.workspace import Workspace
+from autograder import parts, status_panel
+from autograder.student.progress import Row
+from autograder.student.progress_panel import by_chapter
+from autograder.student.workspace import Workspace
+from autograder.text import reference
 
 
 def test_rows_are_summed_by_chapter_in_course_order():

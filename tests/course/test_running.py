@@ -4,8 +4,8 @@ import nbformat
 import pytest
 
 from autograder import parts
-from autograder.notebook_cells import plain_output
-from autograder.notebooks import ROOT, build_chapter, chapters
+from autograder.authoring.notebook_cells import plain_output
+from autograder.authoring.notebooks import ROOT, build_chapter, chapters
 
 CHAPTERS = chapters()
 # A chapter takes up to two minutes on two busy cores.

@@ -4,8 +4,8 @@ import pytest
 import torch
 
 from autograder import paths
-from autograder.checking import Subject
-from autograder.oracles import peer_logits, small
+from autograder.judge.checking import Subject
+from autograder.judge.oracles import peer_logits, small
 from autograder.parts import GRADED_MODULES
 from autograder.worker.client import Worker
 from minisgl.checkpoint.maker import make_checkpoint

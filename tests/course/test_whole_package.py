@@ -4,13 +4,14 @@ import shutil
 
 import pytest
 
-from autograder import parts, reference
-from autograder.grading import payload_of
-from autograder.nbgrader_support import GradeParts
-from autograder.notebooks import ROOT
-from autograder.submissions import find
-from autograder.trees import Work, state_of
-from autograder.workspace import Workspace, use_reference
+from autograder import parts
+from autograder.authoring.notebooks import ROOT
+from autograder.classroom.grading import payload_of
+from autograder.classroom.nbgrader import GradeParts
+from autograder.classroom.submissions import find
+from autograder.student.workspace import Workspace, use_reference
+from autograder.text import reference
+from autograder.text.trees import Work, state_of
 
 CHAPTER = "04_into_the_model"
 PART = parts.BY_ID["package.together"]

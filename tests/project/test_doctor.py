@@ -6,7 +6,7 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-from autograder import doctor
+from autograder.student import doctor
 from autograder.worker import sandbox
 
 

@@ -84,7 +84,7 @@ def test_the_map_of_folders_is_the_tree():
 
 
 def test_the_requirements_are_those_that_doctor_examines():
-    from autograder import doctor
+    from autograder.student import doctor
 
     assert f"{doctor.FREE_DISK_GIB} GiB of free disk and {doctor.AVAILABLE_MEMORY_GIB} GiB of\nfree memory" in README
 
@@ -180,7 +180,7 @@ def test_contributing_says_how_to_try_a_chapter_and_how_to_undo_it(tmp_path):
 
 
 def test_the_guide_s_hidden_case_is_read_by_a_check(monkeypatch, tmp_path):
-    from autograder.checking import cases
+    from autograder.judge.checking import cases
 
     guide = TEXTS["docs/instructor.md"]
     (text,) = re.findall(r"^```json\n(.*?)^```", guide, flags=re.MULTILINE | re.DOTALL)
@@ -203,7 +203,7 @@ def test_the_guide_s_workspace_for_a_hub_is_in_each_user_s_home(monkeypatch):
 
 
 def test_the_red_team_is_as_large_as_the_guide_says():
-    from autograder.redteam_files import CASES as files
+    from autograder.authoring.redteam_files import CASES as files
 
     attacks = [path for path in tracked_files() if path.is_relative_to(ROOT / "tests/attacks") and path.parent.name != "attacks"]
     assert "more than a hundred hostile submissions" in TEXTS["docs/instructor.md"]

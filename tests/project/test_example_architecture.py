@@ -127,9 +127,9 @@ def test_the_patched_clone_still_makes_a_student_kit_without_the_new_class(patch
 def test_the_patched_clone_keeps_its_wrong_and_right_solutions(patched: Path):
     """Each entry's text is found in the reference, and no part of the reference is left over."""
     program = (
-        "from autograder import reference\n"
+        "from autograder.text import reference\n"
         "from autograder.parts import PARTS\n"
-        "from autograder.wrong_solutions import entries, text_of\n"
+        "from autograder.authoring.wrong_solutions import entries, text_of\n"
         "assert all(reference.piece(part.id) for part in PARTS if not part.together)\n"
         "texts = [text_of(entry) for kind in ('wrong', 'right') for entry in entries(kind)\n"
         "         if entry['part'] == 'decoder.architectures']\n"

@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from autograder import paths, wrong_solutions
-from autograder.diagnosis import FINGERPRINTS
+from autograder import paths
+from autograder.authoring import wrong_solutions
+from autograder.judge.diagnosis import FINGERPRINTS
 from tests.project.documents import commands_of
 from tests.project.elsewhere import ELSEWHERE, not_run
 from tests.project.shell import shell

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from autograder import release
+from autograder.authoring import release
 from autograder.parts import GRADED_MODULES
 from tests.project.shell import shell
 from tests.project.tree import ROOT, tracked_files
@@ -37,7 +37,7 @@ def test_the_wheel_holds_every_file_of_the_packages_and_the_checks(source: Path,
 def test_a_kit_installed_for_all_of_a_hub_gives_no_answer_away(tmp_path: Path):
     kit = release.build(tmp_path)
     held = files_in(wheel_of(kit, tmp_path / "wheel"))
-    assert {"minisgl/models/__init__.py", "autograder/commands.py"} <= held
+    assert {"minisgl/models/__init__.py", "autograder/student/commands.py"} <= held
     assert not {f"minisgl/{module}" for module in GRADED_MODULES} & held
     assert not {f"autograder/{name}" for name in release.INSTRUCTORS} & held
 

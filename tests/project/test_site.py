@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from autograder import reference
+from autograder.text import reference
 from scripts import site
 from tests.project.shell import shell
 

@@ -60,7 +60,7 @@ def test_environment_yml_has_the_lock_s_pins():
 
 
 def test_oldest_python_is_the_same_everywhere():
-    from autograder import doctor
+    from autograder.student import doctor
 
     oldest = ".".join(map(str, doctor.OLDEST_PYTHON))
     assert PYPROJECT["project"]["requires-python"] == f">={oldest}"

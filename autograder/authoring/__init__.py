@@ -1,0 +1,1 @@
+"""Make the course: chapters, student kit, flash cards, wrong solutions, the red team."""

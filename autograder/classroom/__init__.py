@@ -1,0 +1,1 @@
+"""A class of submissions: read, schedule, grade, report, and keep in nbgrader's gradebook."""

@@ -1,0 +1,185 @@
+"""nbgrader's own commands with our judge in the place of its execution step.
+
+``MendCells`` goes before nbgrader's sanitizing: whatever a student did to the cells' metadata, it is made again what the
+gradebook says, and grade cells that were deleted are added, so that no submission gets stuck. ``GradeParts`` stands
+where nbgrader would run the notebook: it lifts the parts from the cells as text, judges them, and writes each grade
+cell's output: the feedback, and a finite number from 0 to the cell's points. The notebook itself is never run.
+"""
+
+from __future__ import annotations
+
+import atexit
+import functools
+import warnings
+from pathlib import Path
+from typing import Any
+
+import nbformat
+from nbconvert.exporters import NotebookExporter
+from nbconvert.preprocessors import ClearMetadataPreprocessor
+from nbformat import NotebookNode
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
+from nbgrader import preprocessors as stock
+from nbgrader.api import Gradebook, MissingEntry
+from nbgrader.converters.base import NbGraderException
+from nbgrader.coursedir import CourseDirectory
+from nbgrader.preprocessors import NbGraderPreprocessor
+from traitlets import Bool
+
+from autograder.classroom import hidden, submissions
+from autograder.parts import CHAPTERS, Part, is_whole_package
+from autograder.student.validate import JudgeCells, grade_id_of, warm_judge
+from autograder.text.trees import Work
+from autograder.worker import sandbox
+
+
+def configure(c: Any) -> None:
+    """Put our steps into the configuration of ``nbgrader autograde``."""
+    expect_unsaved_rows()
+    c.Autograde.exporter_class = ReadOrExplain
+    c.Autograde.sanitize_preprocessors = [
+        MendCells,
+        stock.ClearOutput,
+        stock.DeduplicateIds,
+        stock.OverwriteKernelspec,
+        stock.OverwriteCells,
+        stock.CheckCellMetadata,
+    ]
+    c.Autograde.autograde_preprocessors = [
+        GradeParts,
+        stock.IgnorePattern,
+        ClearMetadataPreprocessor,
+        stock.LimitOutput,
+        stock.SaveAutoGrades,
+        stock.AssignLatePenalties,
+        stock.CheckCellMetadata,
+    ]
+    c.ClearMetadataPreprocessor.preserve_cell_metadata_mask = [("nbgrader",)]
+
+
+def expect_unsaved_rows() -> None:
+    """Keep SQLAlchemy from warning, three times a student, of rows that nbgrader makes before it saves them.
+
+    Its ``add_submission`` asks for the assignment's cells between making a submission's rows and adding them to the
+    session; all are saved a moment later, so nothing is lost.
+    """
+    warnings.filterwarnings("ignore", message=r"Object of type <Submitted\w+> not in session")
+
+
+class ReadOrExplain(NotebookExporter):
+    """Read a submitted notebook; one that can't be read becomes an empty one that says why.
+
+    So a file that was saved half-way is graded, with 0, and its feedback page tells the student what to do. nbgrader
+    itself would print a traceback and leave the submission ungraded. The file in ``submitted/`` stays as it is.
+    """
+
+    def from_file(self, file_stream: Any, resources: Any = None, **kw: Any) -> Any:
+        """Convert a notebook from an open file."""
+        try:
+            notebook = nbformat.read(file_stream, as_version=4)
+        except (ValueError, AttributeError, KeyError, TypeError) as error:  # not JSON, not UTF-8, not a notebook
+            reason = str(error).split(": ")[0][:120]
+            self.log.warning("%s can't be read as a notebook and is graded as an empty one", file_stream.name)
+            text = (
+                f"**This file could not be read as a notebook** ({reason}), so it was graded as an empty one. Expected "
+                f"a notebook as JupyterLab saves it. Open yours, save it, see that it opens again, and hand it in anew."
+            )
+            notebook = new_notebook(cells=[new_markdown_cell(text)])
+        return self.from_notebook_node(notebook, resources=resources, **kw)
+
+
+class MendCells(NbGraderPreprocessor):
+    """Make every cell's nbgrader metadata what the gradebook says, and add grade cells that are missing."""
+
+    def preprocess(self, nb: NotebookNode, resources: Any) -> tuple[NotebookNode, Any]:
+        """Mend the notebook in place."""
+        facts = resources["nbgrader"]
+        with Gradebook(facts["db_url"]) as gradebook:
+            try:
+                source = gradebook.find_notebook(facts["notebook"], facts["assignment"])
+            except MissingEntry:
+                return nb, resources
+            metadata = {cell.name: self._metadata(source, cell) for cell in source.source_cells}
+            texts = {cell.name: cell.source for cell in source.source_cells}
+        seen: set[str] = set()
+        for cell in reversed(nb.cells):
+            cell_id = grade_id_of(cell)
+            cell.metadata.pop("nbgrader", None)
+            known = metadata.get(cell_id)
+            if known is not None and cell_id not in seen and cell.cell_type == known["cell_type"]:
+                cell.metadata["nbgrader"] = NotebookNode(known)
+                seen.add(cell_id)
+        for cell_id, known in metadata.items():
+            if cell_id not in seen and known["grade"] and known["cell_type"] == "code":
+                self.log.warning("The grade cell %s was missing or changed its type; it was added again", cell_id)
+                nb.cells.append(new_code_cell(texts[cell_id], metadata={"nbgrader": NotebookNode(known)}))
+        return nb, resources
+
+    def _metadata(self, source: Any, cell: Any) -> dict[str, Any]:
+        grades = {each.name: each for each in (*source.grade_cells, *source.task_cells)}
+        solutions, tasks = {each.name for each in source.solution_cells}, {each.name for each in source.task_cells}
+        known = {
+            "grade_id": cell.name,
+            "cell_type": cell.cell_type,
+            "checksum": cell.checksum,
+            "grade": cell.name in grades and cell.name not in tasks,
+            "locked": bool(cell.locked),
+            "schema_version": 3,
+            "solution": cell.name in solutions,
+            "task": cell.name in tasks,
+        }
+        if cell.name in grades:
+            known["points"] = float(grades[cell.name].max_score)
+        return known
+
+
+class GradeParts(JudgeCells):
+    """Judge a submitted notebook in the sandbox, hidden cases included."""
+
+    sandboxed = Bool(True, help="Run student code inside bubblewrap; refuse to grade where that isn't possible.").tag(
+        config=True
+    )
+
+    def judge(self) -> Any:
+        """Return the judge of this process.
+
+        Raises:
+            NbGraderException: there is no sandbox and it wasn't switched off.
+        """
+        _install_hidden_cases()
+        return warm_judge(self._sandbox())
+
+    def work_of(self, sources: list[str], parts: list[Part], facts: dict[str, Any]) -> Work:
+        """Return the cells' work; of a whole package, with what was handed in for the other chapters."""
+        work = super().work_of(sources, parts, facts)
+        if any(is_whole_package(part.chapter) for part in parts):
+            self._add_other_chapters(work, facts)
+        return work
+
+    def _add_other_chapters(self, work: Work, facts: dict[str, Any]) -> None:
+        """Add what the student handed in for the chapters in which the package was written."""
+        places = CourseDirectory(config=self.config)
+        for chapter in CHAPTERS:
+            folder = Path(places.format_path(places.submitted_directory, facts["student"], chapter))
+            if chapter != facts["assignment"] and folder.is_dir():
+                for submission in submissions.read(folder, facts["student"], chapter):
+                    work.pieces.update(submission.work.pieces)
+                    work.problems.update(submission.work.problems)
+
+    def _sandbox(self) -> bool:
+        if not self.sandboxed:
+            return False
+        problem = sandbox.problem()
+        if problem:
+            raise NbGraderException(
+                f"there is no sandbox on this machine: {problem}. Student code would run with your rights. Install it, or "
+                f"grade with --GradeParts.sandboxed=False if you trust every submission."
+            )
+        return True
+
+
+@functools.cache
+def _install_hidden_cases() -> None:
+    """Use the instructor's hidden cases until this process ends."""
+    hidden.install(hidden.prepare())
+    atexit.register(hidden.uninstall)

@@ -1,0 +1,1 @@
+"""From the text of cells and files to the modules under judgement. Nothing is run."""
