@@ -1,4 +1,4 @@
-"""Where things lie: the provided package, the checks, the student's workspace, the instructor's hidden cases."""
+"""Where things lie: the provided package, the checks, the student's workspace."""
 
 from __future__ import annotations
 
@@ -42,12 +42,6 @@ def workspace_root(start: Path | None = None) -> Path:
         if (folder / "notebooks").is_dir() and (folder / "notebooks").resolve() != here:
             return folder / "workspace"
     return (HOME if (HOME / "tests" / "checks").is_dir() else here) / "workspace"
-
-
-def hidden_root() -> Path | None:
-    """Return the instructor's folder of hidden cases (``MINISGL_HIDDEN``), or None on a student's machine."""
-    named = os.environ.get("MINISGL_HIDDEN")
-    return Path(named).resolve() if named and Path(named).is_dir() else None
 
 
 def provided_entries() -> list[Path]:

@@ -20,7 +20,6 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from autograder import paths
-from autograder.classroom import hidden
 from autograder.judge.judge_errors import failure_text
 from autograder.judge.results import PartResult
 from autograder.parts import BY_ID
@@ -215,19 +214,16 @@ def line(verdict: Verdict) -> str:
 def run(chosen: list[Attack], words: list[str] | None = None, *, sandboxed: bool = True) -> Iterator[Verdict]:
     """Judge attacks one after another, then those on the reading of submissions, and look for what they left."""
     from autograder.authoring.redteam_files import KIND, judge_files
+    from autograder.judge.cases import HiddenCases
     from autograder.judge.judge import Judge, warm_up
 
     before, gradebook = traces(), _digest(paths.HOME / "gradebook.db")
-    hidden.install(HIDDEN)
-    try:
-        with Judge(sandboxed=sandboxed, limits=LIMITS) as judge:
-            warm_up()
-            for attack in chosen:
-                yield judge_attack(judge, attack)
-        with tempfile.TemporaryDirectory() as place:
-            yield from (each for each in judge_files(Path(place)) if chosen_by(words or [], KIND, each.name))
-    finally:
-        hidden.uninstall()
+    with Judge(sandboxed=sandboxed, limits=LIMITS, hidden=HiddenCases(HIDDEN)) as judge:
+        warm_up()
+        for attack in chosen:
+            yield judge_attack(judge, attack)
+    with tempfile.TemporaryDirectory() as place:
+        yield from (each for each in judge_files(Path(place)) if chosen_by(words or [], KIND, each.name))
     left = Verdict("writes where it shouldn't", "traces", "passed", 0.0, "nothing was left on this machine", "no trace")
     left.problems += [f"left behind: {path}" for path in traces() if path not in before]
     if _digest(paths.HOME / "gradebook.db") != gradebook:

@@ -84,13 +84,18 @@ def refused_row(submission: Submission) -> dict[str, Any]:
 
 
 def _judge(payload: dict[str, Any]) -> Any:
+    return warm_judge(payload["sandboxed"], payload["hidden"])
+
+
+def warm_judge(sandboxed: bool, hidden_files: dict[str, str]) -> Any:
+    """Return the one judge of this process, warm for all submissions of a run with the same hidden cases."""
+    from autograder.judge.cases import HiddenCases
     from autograder.judge.judge import Judge, warm_up
 
-    key = (payload["sandboxed"], hidden.digest(payload["hidden"]))
+    key = (sandboxed, hidden.digest(hidden_files))
     if _STATE.get("key") != key:
         close()
-        hidden.install(payload["hidden"])
-        judge = Judge(sandboxed=payload["sandboxed"])
+        judge = Judge(sandboxed=sandboxed, hidden=HiddenCases(hidden_files))
         judge.worker.start()
         warm_up()
         _STATE.update(key=key, judge=judge)
@@ -104,4 +109,3 @@ def close() -> None:
     _STATE.clear()
     if judge is not None:
         judge.worker.close()
-        hidden.uninstall()

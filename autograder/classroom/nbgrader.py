@@ -8,7 +8,6 @@ cell's output: the feedback, and a finite number from 0 to the cell's points. Th
 
 from __future__ import annotations
 
-import atexit
 import functools
 import warnings
 from pathlib import Path
@@ -27,8 +26,9 @@ from nbgrader.preprocessors import NbGraderPreprocessor
 from traitlets import Bool
 
 from autograder.classroom import hidden, submissions
+from autograder.classroom.grading import warm_judge
 from autograder.parts import CHAPTERS, Part, is_whole_package
-from autograder.student.validate import JudgeCells, grade_id_of, warm_judge
+from autograder.student.validate import JudgeCells, grade_id_of
 from autograder.text.trees import Work
 from autograder.worker import sandbox
 
@@ -146,8 +146,7 @@ class GradeParts(JudgeCells):
         Raises:
             NbGraderException: there is no sandbox and it wasn't switched off.
         """
-        _install_hidden_cases()
-        return warm_judge(self._sandbox())
+        return warm_judge(self._sandbox(), _hidden_files())
 
     def work_of(self, sources: list[str], parts: list[Part], facts: dict[str, Any]) -> Work:
         """Return the cells' work; of a whole package, with what was handed in for the other chapters."""
@@ -179,7 +178,6 @@ class GradeParts(JudgeCells):
 
 
 @functools.cache
-def _install_hidden_cases() -> None:
-    """Use the instructor's hidden cases until this process ends."""
-    hidden.install(hidden.prepare())
-    atexit.register(hidden.uninstall)
+def _hidden_files() -> dict[str, str]:
+    """Return the instructor's hidden cases, which stay the same until this process ends."""
+    return hidden.prepare()

@@ -77,7 +77,7 @@ def _with_pool(payloads: dict[str, dict[str, Any]], jobs: int) -> Iterator[tuple
 
 
 def _end_with(pid: int) -> None:
-    """Have this grading process, with its sandbox and hidden files, end soon after the run that it works for was killed."""
+    """Have this grading process, with its sandbox, end soon after the run that it works for was killed."""
 
     def watch() -> None:
         while _is_alive(pid):

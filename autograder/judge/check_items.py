@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from autograder.judge.checking import Case
+from autograder.judge.cases import Case
 
 # What is said of a test that fails on a hidden case, by its status.
 HIDDEN_WORDS = {

@@ -13,6 +13,7 @@ from collections.abc import Generator, Iterator, Sequence
 import pytest
 
 from autograder import paths
+from autograder.judge.cases import Cases, HiddenCases
 from autograder.judge.check_items import HIDDEN_WORDS, is_hidden, part_id, short_id
 from autograder.judge.checking import CheckFailed, Subject
 from autograder.judge.judge_errors import JudgeError
@@ -38,14 +39,18 @@ class CheckRun:
         limits: what one question may use.
         work: the student's work.
         parts: those to be judged.
+        hidden: an instructor's hidden cases; None for a student's own run.
 
     Attributes:
         results: part id -> what its tests showed.
         digests: part id -> test id -> digests of the answers.
     """
 
-    def __init__(self, worker: Worker, limits: Limits, work: Work, parts: Sequence[Part]) -> None:
+    def __init__(
+        self, worker: Worker, limits: Limits, work: Work, parts: Sequence[Part], hidden: HiddenCases | None = None
+    ) -> None:
         self.worker = worker
+        self.hidden = hidden
         self.limits = limits
         self.work = work
         self.order = {part.id: number for number, part in enumerate(parts)}
@@ -92,6 +97,15 @@ class CheckRun:
     def pytest_configure(self, config: pytest.Config) -> None:
         """Tell the ``subject`` fixture who judges."""
         config.stash[JUDGE] = self
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
+        """Add the hidden cases to a check's visible ones, before pytest makes a test of each."""
+        marks = metafunc.definition.own_markers  # of this run alone: the check file's own marks stay as they are
+        for number, mark in enumerate(marks):
+            if self.hidden is not None and mark.name == "parametrize" and isinstance(mark.args[1], Cases):
+                found = mark.args[1].with_hidden(self.hidden)
+                marks[number] = pytest.mark.parametrize(mark.args[0], found, **mark.kwargs).mark
 
     @pytest.hookimpl
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:

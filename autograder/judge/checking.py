@@ -25,8 +25,11 @@ compares plain data::
   (name -> MetaTensor or tensor) and shows missing, extra and misshapen ones; ``expect_refusal(refusal, names=[...])``
   wants a ValueError whose message holds each of the names; ``wrong(message, hint=...)`` fails outright.
 * ``cases(name, visible=[...], draw=function)``: ``visible`` is a list of dicts (with an optional ``"id"``); ``draw``
-  takes a ``random.Random`` and returns one more dict. On an instructor's machine hidden cases are added, drawn from the
-  seed kept there, and those listed under the same name in ``*.json`` files beside the seed.
+  takes a ``random.Random`` and returns one more dict. In an instructor's run hidden cases are added, drawn from the
+  seed kept there, and those listed under the same name in ``*.json`` files beside the seed. ``randint``, ``randrange``
+  and ``choices`` depend on the seed; ``choice``, ``sample`` and ``random`` don't: with them ``draw`` decides what kind
+  of case it makes, so that the same work gets the same mark with any seed. What the answer hangs on has to be drawn
+  with the former, or an answer could be known before.
 * Questions share a process, so no question of a case may tell what the answer to another one is: draw numbers for each.
 * A part is worth its points times the weight of its passed tests over the weight of all. The mark
   ``part("config.together")`` is for tests that run all of the student's parts in one tree.
@@ -38,14 +41,11 @@ Hints in layers for ``hint("config.rope")`` stand in ``autograder/student/hints/
 from __future__ import annotations
 
 import hashlib
-import json
-import random
-from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from autograder import paths
+from autograder.judge.cases import Case, cases
 from autograder.judge.compare import CheckFailed, expect, expect_keys, expect_refusal, expect_true, show, wrong
 from autograder.worker.client import Tree, Worker
 from autograder.worker.limits import Limits
@@ -65,61 +65,6 @@ __all__ = [
     "expect_true",
     "wrong",
 ]
-
-NUM_HIDDEN = 3
-
-
-class Case(Mapping[str, Any]):
-    """One set of values for a check; hidden ones come from the instructor's seed or files."""
-
-    def __init__(self, name: str, values: Mapping[str, Any], *, hidden: bool = False) -> None:
-        self.name = name
-        self.hidden = hidden
-        self._values = dict(values)
-
-    def __getitem__(self, key: str) -> Any:
-        return self._values[key]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._values)
-
-    def __len__(self) -> int:
-        return len(self._values)
-
-    def __repr__(self) -> str:
-        return f"Case({self.name!r})"
-
-
-def cases(
-    name: str,
-    *,
-    visible: Sequence[Mapping[str, Any]] = (),
-    draw: Callable[[random.Random], Mapping[str, Any]] | None = None,
-    num_hidden: int = NUM_HIDDEN,
-) -> list[Any]:
-    """Return pytest parameters: the visible cases and, on an instructor's machine, the hidden ones.
-
-    Args:
-        name: the cases' name; it enters the seed, and names them in the instructor's files.
-        visible: values of each case that students may see.
-        draw: makes one more case from a random generator; its expectation too.
-        num_hidden: how many are drawn.
-    """
-    import pytest
-
-    found = [Case(str(values.get("id", f"case-{number}")), values) for number, values in enumerate(visible, 1)]
-    root = paths.hidden_root()
-    if root is not None:
-        drawn: list[Mapping[str, Any]] = []
-        if draw is not None:
-            seed = (root / "seed").read_text().strip() if (root / "seed").is_file() else ""
-            source = random.Random(hashlib.sha256(f"{seed}/{name}".encode()).digest())
-            drawn += [draw(source) for _ in range(num_hidden)]
-        for path in sorted(root.glob("*.json")):
-            drawn += json.loads(path.read_text()).get(name, [])
-        found += [Case(f"hidden-{number}", values, hidden=True) for number, values in enumerate(drawn, 1)]
-    return [pytest.param(case, id=case.name) for case in found]
-
 
 @dataclass(frozen=True)
 class Refusal:

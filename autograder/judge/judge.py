@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Sequence
 
+from autograder.judge.cases import HiddenCases
 from autograder.judge.check_run import CheckRun
 from autograder.judge.diagnosis import name_trap
 from autograder.judge.results import PartResult, summarize, without_points, worth_nothing
@@ -27,10 +28,14 @@ class Judge:
     Args:
         sandboxed: whether student code runs inside bubblewrap.
         limits: what one probe may use.
+        hidden: an instructor's hidden cases; None where students check their own work.
     """
 
-    def __init__(self, *, sandboxed: bool = False, limits: Limits | None = None) -> None:
+    def __init__(
+        self, *, sandboxed: bool = False, limits: Limits | None = None, hidden: HiddenCases | None = None
+    ) -> None:
         self.worker = Worker(sandboxed=sandboxed)
+        self.hidden = hidden
         self.limits = limits or Limits()
 
     def __enter__(self) -> Judge:
@@ -50,7 +55,7 @@ class Judge:
 
     def run(self, work: Work, parts: Sequence[Part]) -> tuple[list[PartResult], dict[str, dict[str, list[str]]]]:
         """Judge, and also return the digests of the answers: part id -> test id -> digests."""
-        run = CheckRun(self.worker, self.limits, work, parts)
+        run = CheckRun(self.worker, self.limits, work, parts, self.hidden)
         try:
             run.execute()
         finally:

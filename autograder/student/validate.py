@@ -43,7 +43,7 @@ class JudgeCells(NbGraderPreprocessor):
 
     def judge(self) -> Any:
         """Return the judge of this process."""
-        return warm_judge(False)
+        return warm_judge()
 
     def work_of(self, sources: list[str], parts: list[Part], facts: dict[str, Any]) -> Work:
         """Return the work to judge: what the cells hold, and what else counts with it."""
@@ -94,11 +94,11 @@ class ValidateParts(JudgeCells):
 
 
 @functools.cache
-def warm_judge(sandboxed: bool) -> Any:
-    """Return the one judge of this process: warm for all submissions of a run."""
+def warm_judge() -> Any:
+    """Return the one judge of this process, without a sandbox: the work is the student's own."""
     from autograder.judge.judge import Judge, warm_up  # heavy: not for nbgrader's other commands
 
-    judge = Judge(sandboxed=sandboxed)
+    judge = Judge()
     judge.worker.start()
     warm_up()
     atexit.register(judge.worker.close)

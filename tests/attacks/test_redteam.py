@@ -7,7 +7,7 @@ import pytest
 
 from autograder.authoring import redteam
 from autograder.authoring.redteam_files import CASES, judge_files
-from autograder.classroom import hidden
+from autograder.judge.cases import HiddenCases
 from autograder.judge.judge import Judge, warm_up
 from autograder.text import reference
 from autograder.worker import sandbox
@@ -34,11 +34,9 @@ KINDS = {
 def judge():
     assert sandbox.problem() is None, "these tests need bubblewrap (apt install bubblewrap)"
     before = redteam.traces()
-    hidden.install(redteam.HIDDEN)
-    with Judge(sandboxed=True, limits=redteam.LIMITS) as started:
+    with Judge(sandboxed=True, limits=redteam.LIMITS, hidden=HiddenCases(redteam.HIDDEN)) as started:
         warm_up()
         yield started
-    hidden.uninstall()
     assert redteam.traces() == before, "an attack left something on this machine"
 
 

@@ -7,10 +7,10 @@ import pytest
 import torch
 
 from autograder.authoring import wrong_solutions
-from autograder.classroom import hidden
+from autograder.judge.cases import HiddenCases
 from autograder.judge.checking import digest
-from autograder.judge.diagnosis import FINGERPRINTS
-from autograder.judge.judge import diagnosis, reference_work
+from autograder.judge.diagnosis import FINGERPRINTS, name_trap
+from autograder.judge.judge import reference_work
 from autograder.parts import BY_ID, PARTS
 from autograder.student.display import result_html, result_text
 from autograder.worker.outcome import Outcome
@@ -40,16 +40,9 @@ def test_two_mistakes_in_different_parts_are_both_named(judge, pair):
         assert ENTRIES[name]["concept"].replace("'", "&#x27;") in result_html(result)
 
 
-def test_hidden_cases_change_nothing_about_the_diagnosis(tmp_path):
-    from autograder.judge.judge import Judge, warm_up
-
-    hidden.install({"seed": "a seed\n"})
-    try:
-        with Judge() as judge:
-            warm_up()
-            (result,) = judged(judge, "head-dim-recomputed")
-    finally:
-        hidden.uninstall()
+def test_hidden_cases_change_nothing_about_the_diagnosis(judge, monkeypatch):
+    monkeypatch.setattr(judge, "hidden", HiddenCases({"seed": "a seed\n"}))
+    (result,) = judged(judge, "head-dim-recomputed")
     assert any(test.hidden for test in result.tests)
     assert result.trap == ENTRIES["head-dim-recomputed"]["concept"]
 
@@ -57,14 +50,14 @@ def test_hidden_cases_change_nothing_about_the_diagnosis(tmp_path):
 def test_mistakes_that_answer_alike_are_all_named():
     alike = {"tensor-cloned", "tensor-whole-cloned-first"}
     (digests,) = {json.dumps(facts["digests"]) for facts in KNOWN["weight.shard_tensor"] if facts["id"] in alike}
-    named = diagnosis.name_trap("weight.shard_tensor", json.loads(digests))
+    named = name_trap("weight.shard_tensor", json.loads(digests))
     assert named.split("; or: ") == [ENTRIES[name]["concept"] for name in sorted(alike)]
 
 
 def test_answers_that_are_all_right_are_no_known_trap(judge):
     wanted = [BY_ID[name] for name in ("config.refusals", "weight.complete", "weight.load")]
     digests = judge.run(reference_work(PARTS), wanted)[1]
-    assert [diagnosis.name_trap(part.id, digests[part.id]) for part in wanted] == [""] * 3
+    assert [name_trap(part.id, digests[part.id]) for part in wanted] == [""] * 3
 
 
 # What a learner writes -> what the feedback says of it; each of these was once told something about another mistake.

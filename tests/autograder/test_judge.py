@@ -3,7 +3,7 @@
 import pytest
 
 from autograder import paths
-from autograder.classroom import hidden
+from autograder.judge.cases import HiddenCases
 from autograder.judge.check_items import is_hidden
 from autograder.judge.check_run import CheckRun
 from autograder.judge.checking import failure_of
@@ -144,14 +144,11 @@ def test_all_that_is_shown_is_asked_before_a_hidden_case_also_where_tests_are_re
         asked.append((is_hidden(item), subject.conversation == ""))
         return subject
 
-    hidden.install({"seed": "one\n"})
-    try:
-        (right,) = judge.judge(work, [HEAD_DIM])
-        monkeypatch.setattr(CheckRun, "subject_of", spy)
-        work.pieces[HEAD_DIM.id] = WRONG
-        (wrong,) = judge.judge(work, [HEAD_DIM])
-    finally:
-        hidden.uninstall()
+    monkeypatch.setattr(judge, "hidden", HiddenCases({"seed": "one\n"}))
+    (right,) = judge.judge(work, [HEAD_DIM])
+    monkeypatch.setattr(CheckRun, "subject_of", spy)
+    work.pieces[HEAD_DIM.id] = WRONG
+    (wrong,) = judge.judge(work, [HEAD_DIM])
     assert asked == sorted(asked) and len(set(asked)) == 4
     assert [test.id for test in wrong.tests] == [test.id for test in right.tests]  # reported in the files' order
 

@@ -49,11 +49,12 @@ def draw_model(source: random.Random):
     family = source.choice(["llama", "qwen2", "qwen3", "qwen3_moe", "qwen3_moe"])
     kv_heads = source.choice([1, 2])
     changes = {"num_key_value_heads": kv_heads, "num_attention_heads": kv_heads * source.choice([1, 2, 3])}
-    changes |= {"hidden_size": source.choice([24, 48]), "head_dim": source.choice([8, 20])}
+    changes |= {"hidden_size": 4 * source.randint(5, 13), "head_dim": source.choice([8, 20])}
     changes |= {"num_hidden_layers": source.choice([2, 3]), "tie_word_embeddings": source.random() < 0.5}
     if family == "qwen3_moe":
         changes |= {"mlp_only_layers": source.choice([[], [0], [1]]), "num_experts": source.choice([4, 11])}
-    return {"config": small(family, vocab_size=source.choice([70, 96]), **changes)}
+    changes |= {"intermediate_size": 4 * source.randint(6, 20), "vocab_size": source.randint(65, 99)}
+    return {"config": small(family, **changes)}
 
 
 def shapes(tensors):

@@ -60,7 +60,8 @@ def test_a_trained_model_says_what_it_says_through_transformers(subject, name):
 def draw_config(source: random.Random):
     family = source.choice(["llama", "qwen2", "qwen3", "qwen3_moe"])
     changes = {"num_key_value_heads": source.choice([1, 2, 4]), "tie_word_embeddings": source.random() < 0.5}
-    changes |= {"num_hidden_layers": source.choice([2, 3]), "vocab_size": source.choice([70, 96])}
+    changes |= {"num_hidden_layers": source.choice([2, 3]), "vocab_size": source.randint(65, 99)}
+    changes |= {"hidden_size": 4 * source.randint(6, 15), "rope_theta": float(source.randint(100, 10**6))}
     return {"config": small(family, **changes), "files": source.choice([1, 4])}
 
 

@@ -61,8 +61,8 @@ def draw_attention(source: random.Random):
     family = source.choice(["llama", "qwen2", "qwen3", "qwen3"])
     kv_heads = source.choice([1, 2, 3])
     changes = {"num_key_value_heads": kv_heads, "num_attention_heads": kv_heads * source.choice([1, 2, 4])}
-    changes |= {"head_dim": source.choice([8, 12, 20]), "hidden_size": source.choice([24, 48])}
-    changes |= {"rms_norm_eps": source.choice([1e-6, 1e-2]), "rope_theta": source.choice([100.0, 1e6])}
+    changes |= {"head_dim": source.choice([8, 12, 20]), "hidden_size": 4 * source.randint(5, 15)}
+    changes |= {"rms_norm_eps": source.choice([1e-6, 1e-2]), "rope_theta": float(source.randint(100, 10**6))}
     return {"config": small(family, attention_bias=source.random() < 0.5, **changes)}
 
 
@@ -127,7 +127,7 @@ MLPS = [
 
 
 def draw_mlp(source: random.Random):
-    sizes = {"hidden_size": source.choice([24, 40, 64]), "intermediate_size": source.choice([24, 40, 64, 100])}
+    sizes = {"hidden_size": 8 * source.randint(3, 9), "intermediate_size": 4 * source.randint(5, 29)}
     return {"config": small("llama", mlp_bias=source.random() < 0.5, **sizes)}
 
 
@@ -170,8 +170,8 @@ MIXTURES = [
 
 def draw_mixture(source: random.Random):
     changes = {"num_experts": source.choice([5, 11, 16]), "num_experts_per_tok": source.choice([1, 2, 4])}
-    changes |= {"moe_intermediate_size": source.choice([8, 20, 32]), "norm_topk_prob": source.random() < 0.5}
-    return {"config": small("qwen3_moe", **changes)}
+    changes |= {"moe_intermediate_size": 4 * source.randint(2, 13), "norm_topk_prob": source.random() < 0.5}
+    return {"config": small("qwen3_moe", hidden_size=4 * source.randint(6, 15), **changes)}
 
 
 @pytest.mark.part("utils.moe_mlp", weight=2)

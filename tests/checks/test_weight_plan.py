@@ -172,7 +172,7 @@ def draw_layout(source: random.Random):
         "seed": source.randrange(99),
     }
     family = source.choice(["llama", "qwen2", "qwen3_moe"])
-    config = small(family, vocab_size=source.choice([61, 96]), num_key_value_heads=source.choice([1, 2, 4]))
+    config = small(family, vocab_size=source.randint(50, 96), num_key_value_heads=source.choice([1, 2, 4]))
     return {"config": config, "layout": layout, "tp_size": source.choice([1, 2, 4])}
 
 

@@ -179,16 +179,13 @@ def test_contributing_says_how_to_try_a_chapter_and_how_to_undo_it(tmp_path):
     assert chapter.read_text() == "built"
 
 
-def test_the_guide_s_hidden_case_is_read_by_a_check(monkeypatch, tmp_path):
-    from autograder.judge.checking import cases
+def test_the_guide_s_hidden_case_is_read_by_a_check():
+    from autograder.judge.cases import HiddenCases, cases
 
     guide = TEXTS["docs/instructor.md"]
     (text,) = re.findall(r"^```json\n(.*?)^```", guide, flags=re.MULTILINE | re.DOTALL)
-    (tmp_path / "mine.json").write_text(text)
-    (tmp_path / "seed").write_text("1")
-    monkeypatch.setenv("MINISGL_HIDDEN", str(tmp_path))
     ((name, wanted),) = json.loads(text).items()
-    (case,) = [parameter.values[0] for parameter in cases(name)]
+    (case,) = HiddenCases({"mine.json": text}).of(cases(name))
     assert case.hidden and case["sizes"] == wanted[0]["sizes"]
     check_file = (ROOT / "tests/checks/test_config_drawn.py").read_text()
     assert f'cases("{name}", visible=[{{"id": "small", "sizes": SMALL}}]' in check_file
