@@ -49,7 +49,7 @@ def draw_model(source: random.Random):
     family = source.choice(["llama", "qwen2", "qwen3", "qwen3_moe", "qwen3_moe"])
     kv_heads = source.choice([1, 2])
     changes = {"num_key_value_heads": kv_heads, "num_attention_heads": kv_heads * source.choice([1, 2, 3])}
-    changes |= {"hidden_size": 4 * source.randint(5, 13), "head_dim": source.choice([8, 20])}
+    changes |= {"hidden_size": 12 * source.randint(2, 7), "head_dim": source.choice([8, 20])}
     changes |= {"num_hidden_layers": source.choice([2, 3]), "tie_word_embeddings": source.random() < 0.5}
     if family == "qwen3_moe":
         changes |= {"mlp_only_layers": source.choice([[], [0], [1]]), "num_experts": source.choice([4, 11])}

@@ -61,7 +61,7 @@ def draw_config(source: random.Random):
     family = source.choice(["llama", "qwen2", "qwen3", "qwen3_moe"])
     changes = {"num_key_value_heads": source.choice([1, 2, 4]), "tie_word_embeddings": source.random() < 0.5}
     changes |= {"num_hidden_layers": source.choice([2, 3]), "vocab_size": source.randint(65, 99)}
-    changes |= {"hidden_size": 4 * source.randint(6, 15), "rope_theta": float(source.randint(100, 10**6))}
+    changes |= {"hidden_size": 8 * source.randint(3, 8), "rope_theta": float(source.randint(100, 10**6))}
     return {"config": small(family, **changes), "files": source.choice([1, 4])}
 
 

@@ -61,7 +61,7 @@ def draw_attention(source: random.Random):
     family = source.choice(["llama", "qwen2", "qwen3", "qwen3"])
     kv_heads = source.choice([1, 2, 3])
     changes = {"num_key_value_heads": kv_heads, "num_attention_heads": kv_heads * source.choice([1, 2, 4])}
-    changes |= {"head_dim": source.choice([8, 12, 20]), "hidden_size": 4 * source.randint(5, 15)}
+    changes |= {"head_dim": source.choice([8, 12, 20]), "hidden_size": 24 * source.randint(1, 5)}
     changes |= {"rms_norm_eps": source.choice([1e-6, 1e-2]), "rope_theta": float(source.randint(100, 10**6))}
     return {"config": small(family, attention_bias=source.random() < 0.5, **changes)}
 
