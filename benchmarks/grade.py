@@ -30,7 +30,7 @@ from autograder.classroom.grading import close, grade_one, payload_of
 from autograder.classroom.simulated import Choice, students
 from autograder.classroom.submissions import find
 from autograder.parts import BY_ID, part_of_grade_id, parts_of_chapter
-from autograder.text.lifting import part_of_magic, read_cell
+from autograder.text.work import read_cell
 
 ROOT = Path(__file__).resolve().parent.parent
 TARGET = 20.0
@@ -54,7 +54,7 @@ def fill(release: Path, choices: dict[str, Choice], name: str) -> dict[str, Any]
         if found is None:
             continue
         module, part_name, _ = found
-        choice = choices.get(part_of_magic(module, part_name).id)
+        choice = choices.get(f"{Path(module).stem}.{part_name}")
         if choice is not None and choice.text:
             cell["source"] = f"%%module {module} {part_name}\n# {name}\n{choice.text}"
     return book

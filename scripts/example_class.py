@@ -23,7 +23,7 @@ if str(ROOT) not in sys.path:
 from autograder.authoring import wrong_solutions  # noqa: E402
 from autograder.parts import parts_of_chapter  # noqa: E402
 from autograder.text import reference  # noqa: E402
-from autograder.text.lifting import read_cell  # noqa: E402
+from autograder.text.work import read_cell  # noqa: E402
 
 CHAPTER = "01_config"
 DUE = datetime(2030, 1, 7, 12, tzinfo=UTC)

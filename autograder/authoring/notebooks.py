@@ -57,7 +57,7 @@ def write_earlier_parts(chapter: str, root: Path) -> None:
     workspace.ensure()
     for part in PARTS:
         if part.chapter < chapter and not part.together:
-            workspace.write_part(part, reference.piece(part.id))
+            workspace.write_cell(part.module, reference.piece(part.id))
 
 
 def run_notebook(notebook: NotebookNode, workspace: Path, allow_errors: bool = False) -> None:

@@ -24,8 +24,8 @@ from autograder.judge.judge_errors import failure_text
 from autograder.judge.results import PartResult
 from autograder.parts import BY_ID
 from autograder.text import reference
-from autograder.text.lifting import lift_cells
-from autograder.text.trees import Work
+from autograder.text.sources import normalize
+from autograder.text.work import Work
 from autograder.worker import sandbox
 from autograder.worker.limits import Limits
 
@@ -87,7 +87,7 @@ def load(path: Path) -> Attack:
     else:
         if facts.get("saved") == "with CRLF and a BOM":
             text = "\ufeff" + text.replace("\n", "\r\n")
-        text = lift_cells([f"%%module {BY_ID[part].module} {BY_ID[part].name}\n{text}"])[part]
+        text = normalize(text)
     return Attack(
         kind=facts["kind"],
         name=path.stem,

@@ -148,10 +148,5 @@ def rules_digest(hidden_files: dict[str, str], sandboxed: bool) -> str:
 
 
 def _key(payload: dict[str, Any], rules: str) -> str:
-    parts = [
-        payload["student"],
-        payload["chapter"],
-        sorted(payload["pieces"].items()),
-        sorted(payload["problems"].items()),
-    ]
-    return hashlib.sha256(json.dumps([rules, *parts]).encode()).hexdigest()[:24]
+    facts = [rules, payload["student"], payload["chapter"], payload["work"]]
+    return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:24]

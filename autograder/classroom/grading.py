@@ -10,7 +10,7 @@ from autograder.classroom import hidden
 from autograder.classroom.submissions import Submission
 from autograder.judge.judge_errors import JudgeError
 from autograder.parts import PARTS, is_whole_package, parts_of_chapter
-from autograder.text.trees import Work
+from autograder.text.work import Work
 
 _STATE: dict[str, Any] = {}
 
@@ -22,8 +22,7 @@ def payload_of(submission: Submission, sandboxed: bool, hidden_files: dict[str, 
     return {
         "student": submission.student,
         "chapter": submission.chapter,
-        "pieces": {name: text for name, text in sorted(submission.work.pieces.items()) if name in ids},
-        "problems": {name: text for name, text in sorted(submission.work.problems.items()) if name in ids},
+        "work": submission.work.only(ids).as_plain(),
         "sandboxed": sandboxed,
         "hidden": hidden_files,
     }
@@ -37,7 +36,7 @@ def grade_one(payload: dict[str, Any]) -> dict[str, Any]:
     Raises:
         JudgeError: the grader can't judge the reference either: this installation is broken.
     """
-    work = Work(dict(payload["pieces"]), problems=dict(payload["problems"]))
+    work = Work.from_plain(payload["work"])
     parts = parts_of_chapter(payload["chapter"])
     try:
         results = _judge(payload).judge(work, parts)

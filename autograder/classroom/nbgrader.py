@@ -29,7 +29,7 @@ from autograder.classroom import hidden, submissions
 from autograder.classroom.grading import warm_judge
 from autograder.parts import CHAPTERS, Part, is_whole_package
 from autograder.student.validate import JudgeCells, grade_id_of
-from autograder.text.trees import Work
+from autograder.text.work import Work
 from autograder.worker import sandbox
 
 
@@ -162,8 +162,7 @@ class GradeParts(JudgeCells):
             folder = Path(places.format_path(places.submitted_directory, facts["student"], chapter))
             if chapter != facts["assignment"] and folder.is_dir():
                 for submission in submissions.read(folder, facts["student"], chapter):
-                    work.pieces.update(submission.work.pieces)
-                    work.problems.update(submission.work.problems)
+                    work.update(submission.work)
 
     def _sandbox(self) -> bool:
         if not self.sandboxed:

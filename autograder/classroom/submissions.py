@@ -13,10 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
 from autograder.classroom.submitted_files import MAX_DEPTH, Unreadable, files_of, inner_places, linked
-from autograder.parts import BY_ID, CHAPTERS, is_whole_package, part_of_grade_id, parts_of_module
-from autograder.text.lifting import lift_cells, lift_module, obstacle_of_module, part_of_magic, read_cell
-from autograder.text.sources import MAX_PART_CHARS
-from autograder.text.trees import Work
+from autograder.parts import BY_ID, CHAPTERS, GRADED_MODULES, is_whole_package, part_of_grade_id, parts_of_module
+from autograder.text.work import Work, module_of_magic, read_cell, work_of_cells, work_of_modules
 from autograder.worker.outcome import clean
 
 MAX_ALL_BYTES = 60 << 20
@@ -74,9 +72,10 @@ def _gather_packages(found: list[Submission]) -> None:
     for each in found:
         if is_whole_package(each.chapter) and not each.refusal:
             others = [other for other in found if other.student == each.student and not other.refusal]
-            works = [other.work for other in others] + [each.work]
-            pieces = {name: text for work in works for name, text in work.pieces.items()}
-            each.work = Work(pieces, problems={name: text for work in works for name, text in work.problems.items()})
+            whole = Work()
+            for other in [*others, each]:
+                whole.update(other.work)
+            each.work = whole
 
 
 def read(path: Path, student: str, chapter: str | None = None) -> list[Submission]:
@@ -143,9 +142,7 @@ def _chapter_in(path: Path) -> str:
 def _lift(files: Iterator[tuple[str, bytes]]) -> tuple[set[str], Work]:
     """Lift the parts of all files; a notebook's cells win over a module tree beside it."""
     chapters: set[str] = set()
-    problems: dict[str, str] = {}
-    from_cells: dict[str, str] = {}
-    from_modules: dict[str, str] = {}
+    cells, modules = Work(), {}
     homes: dict[str, str] = {}
     num_bytes = 0
     for name, content in files:
@@ -161,24 +158,20 @@ def _lift(files: Iterator[tuple[str, bytes]]) -> tuple[set[str], Work]:
                 )
             found_chapters, found = _lift_notebook(name, content)
             chapters |= found_chapters
-            from_cells.update(found)
+            cells.update(found)
         else:
-            module, text = f"models/{PurePosixPath(name).name}", _text(name, content)
-            from_modules.update(lift_module(module, text))
-            if obstacle := obstacle_of_module(module, text):
-                problems.update({part.id: obstacle for part in parts_of_module(module)})
-    work = Work({**from_modules, **from_cells})
-    if not from_cells:
-        work.problems.update({part_id: text for part_id, text in problems.items() if part_id not in work.pieces})
-    for part_id, text in list(work.pieces.items()):
-        if len(text) > MAX_PART_CHARS:
-            work.problems[part_id] = f"the part is longer than {MAX_PART_CHARS} characters"
-            del work.pieces[part_id]
-    chapters |= {BY_ID[part_id].chapter for part_id in work.pieces if not from_cells or part_id in from_cells}
+            modules[f"models/{PurePosixPath(name).name}"] = _text(name, content)
+    work = work_of_modules(modules)
+    for module in GRADED_MODULES:
+        if cells.statements(module):
+            work.forget(module)
+    work.update(cells)
+    counted = cells if cells.pieces else work
+    chapters |= {BY_ID[part_id].chapter for part_id in counted.pieces}
     return chapters, work
 
 
-def _lift_notebook(name: str, content: bytes) -> tuple[set[str], dict[str, str]]:
+def _lift_notebook(name: str, content: bytes) -> tuple[set[str], Work]:
     text = _text(name, content)
     try:
         notebook = json.loads(text)
@@ -200,10 +193,10 @@ def _lift_notebook(name: str, content: bytes) -> tuple[set[str], dict[str, str]]
         magic = read_cell(source)
         if magic is not None:
             try:
-                chapters.add(part_of_magic(magic[0], magic[1]).chapter)
+                chapters.add(parts_of_module(module_of_magic(magic[0]))[0].chapter)
             except ValueError:
                 continue
-    return chapters, lift_cells(sources)
+    return chapters, work_of_cells(sources)
 
 
 def _cells(notebook: dict[str, object]) -> list[dict[str, object]]:

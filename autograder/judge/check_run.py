@@ -21,7 +21,8 @@ from autograder.judge.results import TestResult
 from autograder.judge.subject import JUDGE
 from autograder.parts import BY_ID, Part
 from autograder.text.sources import lines_of
-from autograder.text.trees import Work, obstacle_of, tree_for
+from autograder.text.trees import obstacle_of, tree_for
+from autograder.text.work import Work
 from autograder.worker.client import Tree, Worker, WorkerError
 from autograder.worker.limits import Limits
 from autograder.worker.outcome import clean
@@ -58,7 +59,8 @@ class CheckRun:
         self.results: dict[str, list[TestResult]] = {}
         self.digests: dict[str, dict[str, list[str]]] = {}
         self.faults: list[str] = []
-        self._own_lines = frozenset(line.strip() for text in work.pieces.values() for line in lines_of(text))
+        texts = (*work.pieces.values(), *work.helpers.values())
+        self._own_lines = frozenset(line.strip() for text in texts for line in lines_of(text))
         self._open: tuple[str, Tree] | None = None
         self._subject: Subject | None = None
         self._doubtful: list[pytest.Item] = []

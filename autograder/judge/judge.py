@@ -14,7 +14,7 @@ from autograder.judge.check_run import CheckRun
 from autograder.judge.diagnosis import name_trap
 from autograder.judge.results import PartResult, summarize, without_points, worth_nothing
 from autograder.parts import Part
-from autograder.text.trees import Work
+from autograder.text.work import Work
 from autograder.worker.client import Worker
 from autograder.worker.limits import Limits
 

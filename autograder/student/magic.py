@@ -16,11 +16,12 @@ import types
 from pathlib import Path
 from typing import Any
 
-from autograder.parts import Part
+from autograder.parts import Part, parts_of_module
 from autograder.student import notebook
 from autograder.student.workspace import Workspace, WorkspaceError, overview
-from autograder.text.lifting import part_of_magic
 from autograder.text.sources import is_stub, missing_names, normalize, syntax_error_of
+from autograder.text.statements import statements_of, without_magics
+from autograder.text.work import Work, module_of_magic
 
 
 class PartError(Exception):
@@ -52,51 +53,75 @@ def unload_ipython_extension(shell: Any) -> None:
 def module(line: str, cell: str) -> None:
     """Write the cell's code into your tree, as ``%%module models/config.py rope`` says, and reload the tree.
 
+    Which parts it holds, the names that it defines say; the word behind the file is for the reader.
+
     Raises:
-        PartError: the module or part doesn't exist, the code has a syntax error (the earlier version stays), or the
-            workspace can't be written.
+        PartError: the module doesn't exist, the code has a syntax error (the earlier version stays), or the workspace
+            can't be written.
     """
     from IPython import get_ipython
 
     shell = get_ipython()
-    part = _part(line)
-    text = normalize(cell)
-    if not text:
-        raise PartError(f"This cell is empty. Write {', '.join(part.names)} in it.")
-    _refuse_syntax_error(part, cell)
+    path, part = _target(line)
+    text, taken = without_magics(normalize(cell))
+    if not statements_of(text) and syntax_error_of(text) is None:
+        wanted = f" Write {', '.join(part.names)} in it." if part else ""
+        raise PartError(f"This cell holds no code, so nothing was changed.{wanted}")
+    _refuse_syntax_error(path, text)
     workspace = Workspace()
     try:
         workspace.ensure()
-        work = workspace.read()
-        if is_stub(text) and _keeps_earlier(part, work.pieces.get(part.id, "")):
-            print(f"This cell is still the stub, so your tree keeps the version of {part.id} that it has.")
-            return
-        workspace.write_part(part, text)
-        work = workspace.read()
+        work = workspace.write_cell(path, text, cell=_cell_id(shell))
+        whole = workspace.read()
     except WorkspaceError as error:
         raise PartError(str(error)) from None
-    print(f"{part.module}: part {part.name} written, {len(text.splitlines())} lines.")
-    lacking = missing_names(part, text)
-    if lacking:
-        print(f"It must define {', '.join(lacking)}, which this cell doesn't.")
-    _show_tree(overview(work))
+    for each in taken:
+        print(f"This line is for IPython and stays out of your package: {each}")
+    _say_what_was_written(path, text, work, part)
+    _show_tree(overview(whole))
     reload_tree(workspace, shell.user_ns)
-    _offer_names(part, shell.user_ns)
+    _offer_names(path, text, shell.user_ns)
     print("minisgl was reloaded, with the names this notebook has from it. Objects made before are of the old version.")
 
 
-def _part(line: str) -> Part:
+def _target(line: str) -> tuple[str, Part | None]:
+    """Return the module, and the part that the second word names, if it names one."""
     words = line.split()
-    if len(words) != 2:
-        raise PartError(f"%%module needs a file and a part, as in %%module models/config.py rope; it got {line!r}.")
+    if not words:
+        raise PartError("%%module needs a file, as in %%module models/config.py rope; it got nothing.")
     try:
-        return part_of_magic(words[0], words[1])
+        path = module_of_magic(words[0])
     except ValueError as error:
         raise PartError(f"{error}.") from None
+    return path, next((part for part in parts_of_module(path) if words[1:2] == [part.name]), None)
 
 
-def _refuse_syntax_error(part: Part, cell: str) -> None:
-    error = syntax_error_of(cell.removeprefix("\ufeff").replace("\r\n", "\n"))
+def _cell_id(shell: Any) -> str:
+    """Return the id of the cell that is run, where the front end tells it."""
+    try:
+        return str(shell.kernel.get_parent("shell")["metadata"]["cellId"])
+    except (AttributeError, LookupError, TypeError):
+        return ""
+
+
+def _say_what_was_written(path: str, text: str, work: Work, part: Part | None) -> None:
+    """Say which parts and which names of the student's own a cell holds, and what is still to be defined."""
+    bound = {name for each in statements_of(text) for name in each.names}
+    for each in parts_of_module(path):
+        lacking = missing_names(each, work.pieces.get(each.id, ""))
+        if bound.intersection(each.names) and is_stub(text) and not is_stub(work.pieces[each.id]):
+            print(f"This cell is still the stub, so your tree keeps the version of {each.id} that it has.")
+        elif bound.intersection(each.names):
+            print(f"{path}: part {each.name} written, {len(work.pieces[each.id].splitlines())} lines.")
+        if lacking and (bound.intersection(each.names) or each == part):
+            print(f"Part {each.name} must also define {', '.join(lacking)}, which no cell does yet.")
+        bound -= set(each.names)
+    if bound:
+        print(f"{path}: written for your own use: {', '.join(sorted(bound))}.")
+
+
+def _refuse_syntax_error(path: str, text: str) -> None:
+    error = syntax_error_of(text)
     if error is None:
         return
     number = error.lineno or 0
@@ -104,14 +129,8 @@ def _refuse_syntax_error(part: Part, cell: str) -> None:
     if error.text:
         lines.append(f"    {error.text.rstrip()}")
         lines.append("    " + " " * max(0, (error.offset or 1) - 1) + "^")
-    lines.append(f"Nothing was changed: your tree keeps the version of {part.id} that it had.")
+    lines.append(f"Nothing was changed: your tree keeps what it had of {path}.")
     raise PartError("\n".join(lines))
-
-
-def _keeps_earlier(part: Part, earlier: str) -> bool:
-    """Tell whether an untouched stub may not replace what is there: work or help must not get lost by "Run all"."""
-    by_nbgrader = "NBGRADER_EXECUTION" in os.environ
-    return bool(earlier) and not is_stub(earlier) and not by_nbgrader
 
 
 def _show_tree(rows: list[tuple[str, list[str], int]]) -> None:
@@ -149,17 +168,18 @@ def _renew(name: str, value: Any, home: str, namespace: dict[str, Any]) -> None:
     namespace[name] = new
 
 
-def _offer_names(part: Part, namespace: dict[str, Any]) -> None:
-    """Make the part's names usable in the notebook."""
-    name = "minisgl." + part.module.removesuffix(".py").replace("/", ".")
+def _offer_names(path: str, text: str, namespace: dict[str, Any]) -> None:
+    """Make the names that a cell defines usable in the notebook."""
+    name = "minisgl." + path.removesuffix(".py").replace("/", ".")
     try:
         imported = importlib.import_module(name)
     except Exception as error:
-        print(f"{part.module} can't be imported yet: {type(error).__name__}: {error}")
+        print(f"{path} can't be imported yet: {type(error).__name__}: {error}")
         return
-    for each in part.names:
-        if hasattr(imported, each):
-            namespace[each] = getattr(imported, each)
+    for each in statements_of(text):
+        for bound in each.names:
+            if hasattr(imported, bound):
+                namespace[bound] = getattr(imported, bound)
 
 
 def _own_workspace_when_executed_by_nbgrader() -> None:

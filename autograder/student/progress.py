@@ -10,9 +10,9 @@ from pathlib import Path
 
 from autograder.parts import BY_ID, PARTS, Part, parts_judged_with
 from autograder.student.workspace import Workspace, judged_sha
-from autograder.text.lifting import lift_cells
-from autograder.text.sources import is_stub, syntax_error_of
-from autograder.text.trees import Work, not_ready, state_of
+from autograder.text.sources import syntax_error_of
+from autograder.text.trees import not_ready, state_of
+from autograder.text.work import Work, work_of_cells
 
 
 @dataclass(frozen=True)
@@ -100,16 +100,16 @@ def changed_cells(wanted: Iterable[Part]) -> list[str]:
         sources = [_source(cell) for cell in document["cells"] if cell.get("cell_type") == "code"]
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return []
-    cells = lift_cells(sources)
+    cells = work_of_cells(sources)
     workspace = Workspace()
     work = workspace.read()
     ids = {part.id for part in wanted if part.id in BY_ID}
     return [
         part_id
-        for part_id, text in cells.items()
+        for part_id in cells.pieces
         if part_id in ids
-        and not is_stub(text)
-        and work.pieces.get(part_id, "") != text
+        and not not_ready(cells, BY_ID[part_id])
+        and judged_sha(work, BY_ID[part_id]) != judged_sha(cells, BY_ID[part_id])
         and saved > _written(workspace, part_id)
         and (part_id not in work.helped or not not_ready(work, BY_ID[part_id]))
     ]

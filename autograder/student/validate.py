@@ -18,8 +18,7 @@ from autograder.judge.results import PartResult
 from autograder.parts import PARTS, Part, part_of_grade_id
 from autograder.student import display
 from autograder.student.workspace import Workspace, WorkspaceError
-from autograder.text.lifting import lift_cells
-from autograder.text.trees import Work
+from autograder.text.work import Work, work_of_cells
 
 
 class JudgeCells(NbGraderPreprocessor):
@@ -47,7 +46,7 @@ class JudgeCells(NbGraderPreprocessor):
 
     def work_of(self, sources: list[str], parts: list[Part], facts: dict[str, Any]) -> Work:
         """Return the work to judge: what the cells hold, and what else counts with it."""
-        return Work(lift_cells(sources))
+        return work_of_cells(sources)
 
     def outputs_of(self, result: PartResult | None, points: float) -> list[NotebookNode]:
         """Return the outputs of a grade cell: the feedback, and a finite number as its result."""
@@ -71,16 +70,13 @@ class ValidateParts(JudgeCells):
 
     def work_of(self, sources: list[str], parts: list[Part], facts: dict[str, Any]) -> Work:
         """Return the cells' work, and the other chapters' from the workspace."""
-        work = Work()
-        chapters = {part.chapter for part in parts}
         try:
-            saved = Workspace().read()
+            work = Workspace().read()
         except WorkspaceError:
-            saved = Work()
-        for part in PARTS:
-            if part.chapter not in chapters and part.id in saved.pieces:
-                work.pieces[part.id] = saved.pieces[part.id]
-        work.pieces.update(lift_cells(sources))
+            work = Work()
+        for module in {part.module for part in parts if not part.together}:
+            work.forget(module)
+        work.update(work_of_cells(sources))
         return work
 
     def outputs_of(self, result: PartResult | None, points: float) -> list[NotebookNode]:

@@ -21,9 +21,10 @@ from autograder import paths
 from autograder.judge.results import PartResult
 from autograder.parts import BY_ID, GRADED_MODULES, Part, parts_of_module
 from autograder.text import reference
-from autograder.text.lifting import lift_module
-from autograder.text.sources import assemble, normalize
-from autograder.text.trees import Work
+from autograder.text.sources import normalize
+from autograder.text.statements import statements_of
+from autograder.text.trees import own_text, student_module
+from autograder.text.work import Work, work_of_modules
 
 
 class WorkspaceError(ValueError):
@@ -60,19 +61,16 @@ class Workspace:
                 self._provide(entry, provided)
             for module in GRADED_MODULES:
                 if not (self.package / module).exists():
-                    self._write(self.package / module, assemble(module, reference.header(module), {}))
+                    self._write(self.package / module, student_module(Work(), module))
             self._save(state)
 
     def read(self) -> Work:
-        """Return the student's parts, lifted from the files as text.
+        """Return the student's work, read from the files as text.
 
         Raises:
             WorkspaceError: a file can't be read.
         """
-        work = Work()
-        for module in GRADED_MODULES:
-            for part_id, text in lift_module(module, self._text(module)).items():
-                work.pieces[part_id] = text
+        work = work_of_modules({module: self._text(module) for module in GRADED_MODULES})
         records = self.state().get("parts", {})
         for part_id, text in work.pieces.items():
             record = records.get(part_id, {})
@@ -80,26 +78,38 @@ class Workspace:
                 work.helped.add(part_id)
         return work
 
-    def write_part(self, part: Part, text: str, *, helped: bool = False) -> Path:
-        """Put a part into its module in the place of its earlier version, and return the file.
+    def write_cell(self, module: str, text: str, *, cell: str = "", helped: bool = False) -> Work:
+        """Put a cell's statements into a module in the place of their earlier versions, and return the module's work.
+
+        Args:
+            module: the file's path below ``minisgl/``.
+            text: the cell's code, without syntax errors.
+            cell: the cell's id, where the front end tells it: what its last run bound and this one doesn't is forgotten.
+            helped: whether the text is the reference's.
 
         Raises:
             WorkspaceError: the folder can't be written.
         """
-        text = normalize(text)
         with self._guarded(), self._locked():
-            lifted = lift_module(part.module, self._text(part.module))
-            pieces = {BY_ID[part_id].name: piece for part_id, piece in lifted.items()}
-            pieces[part.name] = text
-            path = self.package / part.module
-            self._write(path, assemble(part.module, reference.header(part.module), pieces))
-            state = self.state()
-            state.setdefault("parts", {})[part.id] = {"sha": sha(text), "helped": helped}
+            work = work_of_modules({module: self._text(module)})
+            text, state = normalize(text), self.state()
+            bound = sorted({name for each in statements_of(text) for name in each.names})
+            if cell:
+                cells = state.setdefault("cells", {})
+                work.drop(module, set(cells.get(f"{module} {cell}", ())) - set(bound))
+                cells[f"{module} {cell}"] = bound
+            work.add(module, text)
+            path = self.package / module
+            self._write(path, student_module(work, module))
+            for part in parts_of_module(module):
+                if set(bound).intersection(part.names) and part.id in work.pieces:
+                    record = {"sha": sha(work.pieces[part.id]), "helped": helped}
+                    state.setdefault("parts", {})[part.id] = record
             self._save(state)
         for stale in path.parent.glob(f"__pycache__/{path.stem}.*.pyc"):
             with contextlib.suppress(OSError):  # a rewrite within one second could be taken for the old version
                 stale.unlink()
-        return path
+        return work
 
     def note_results(self, results: list[PartResult], work: Work) -> None:
         """Remember what a check said about which text, for ``status``; a read-only workspace just doesn't remember."""
@@ -186,9 +196,7 @@ class Workspace:
 
 def judged_sha(work: Work, part: Part) -> str:
     """Return a digest of all the text of the student's that a verdict on a part depends on."""
-    if part.together:
-        return sha("\0".join(f"{name}\0{text}" for name, text in sorted(work.pieces.items())))
-    return sha(work.pieces.get(part.id, ""))
+    return sha(own_text(work, part))
 
 
 def use_reference(workspace: Workspace, wanted: list[Part]) -> list[str]:
@@ -206,7 +214,7 @@ def use_reference(workspace: Workspace, wanted: list[Part]) -> list[str]:
     done = []
     for part in wanted:
         if not part.together:
-            workspace.write_part(part, reference.piece(part.id), helped=True)
+            workspace.write_cell(part.module, reference.piece(part.id), helped=True)
             done.append(part.id)
     return done
 

@@ -1,7 +1,6 @@
-"""Cut a graded module into its header and parts, and put one together again: text in, text out.
+"""What the text of a module says about itself: lines, names, stubs, syntax errors, and where the reference's parts begin.
 
-The reference file carries no markers: its parts are found by name in the syntax tree. A student's file keeps each
-part between comment lines ``# --- part: rope ---``, so that it stays plain Python for any editor.
+No file carries markers: parts are found by name in the syntax tree.
 """
 
 from __future__ import annotations
@@ -9,7 +8,6 @@ from __future__ import annotations
 import ast
 import functools
 import io
-import re
 
 from autograder.parts import Part, parts_of_module
 
@@ -17,7 +15,6 @@ MAX_PART_CHARS = 100_000
 MAX_FINALLY_DEPTH = 4
 MAX_COPIED_NODES = 100_000
 _CANT_PARSE = (SyntaxError, ValueError, OverflowError, RecursionError, MemoryError, SystemError)
-_MARK = re.compile(r"^# --- part: (?P<name>[a-z_0-9]+) ---[ \t]*$", re.MULTILINE)
 
 
 def normalize(text: str) -> str:
@@ -103,33 +100,6 @@ def header_of(module: str, text: str) -> str:
             break
         end = node.end_lineno or end
     return normalize("".join(lines[:end]))
-
-
-def split_student(text: str) -> tuple[str, dict[str, str]]:
-    """Cut a student's file at its ``# --- part: x ---`` lines into header and parts (the last of a name wins)."""
-    text = normalize(text)
-    marks = list(_MARK.finditer(text))
-    header = text[: marks[0].start()] if marks else text
-    ends = [mark.start() for mark in marks[1:]] + [len(text)]
-    found = {mark["name"]: normalize(text[mark.end() : end]) for mark, end in zip(marks, ends, strict=False)}
-    return normalize(header), {name: piece for name, piece in found.items() if piece}
-
-
-def assemble(module: str, header: str, pieces: dict[str, str], *, marks: bool = True) -> str:
-    """Return a module's text from its header and parts, always in the reference's order.
-
-    Args:
-        module: the file's path below ``minisgl/``.
-        header: the provided top of the file.
-        pieces: part name -> source; parts that aren't there yet are left out, unknown ones ignored.
-        marks: whether to head each part with its comment line.
-    """
-    blocks = [normalize(header)]
-    for part in parts_of_module(module):
-        if pieces.get(part.name):
-            mark = f"# --- part: {part.name} ---\n" if marks else ""
-            blocks.append(mark + normalize(pieces[part.name]))
-    return "\n\n".join(block for block in blocks if block)
 
 
 @functools.lru_cache(maxsize=512)

@@ -1,34 +1,23 @@
 """Which text goes into the tree that a part is judged in.
 
-For one part: the student's version of that part, everything else the reference's, so that one mistake costs one
-part. For a "together" part: all that the student wrote. Of a module whose reference isn't here (in a student kit, unless
-the instructor opened its chapter), everything is the student's own, and a part whose prerequisites aren't written says so.
+For one part: the reference's, with the names of that part taken from the student, who brings along every name of their own
+that it uses. So one mistake costs one part, a broken helper costs what uses it, and no helper changes what the
+reference's functions do. For a "together" part: all that the student wrote. Of a module whose reference isn't here (in a
+student kit, unless the instructor opened its chapter), everything is the student's own, and a part whose prerequisites
+aren't written says so.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import ast
 
 from autograder.parts import BY_ID, GRADED_MODULES, Part, parts_judged_with, parts_of_module
 from autograder.text import reference
-from autograder.text.sources import assemble, is_stub, missing_names, syntax_error_of
+from autograder.text.sources import is_stub, lines_of, missing_names, syntax_error_of
+from autograder.text.statements import STAR, Statement, bound_names, in_running_order, statements_of
+from autograder.text.work import GIVEN, Work, syntax_words
 
 MAX_SHOWN = 12
-
-
-@dataclass
-class Work:
-    """A student's parts, lifted from a workspace, a notebook or a tree.
-
-    Attributes:
-        pieces: part id -> source text.
-        helped: ids of parts that were taken from the reference by ``use_reference``.
-        problems: part id -> why its text can't be used.
-    """
-
-    pieces: dict[str, str] = field(default_factory=dict)
-    helped: set[str] = field(default_factory=set)
-    problems: dict[str, str] = field(default_factory=dict)
 
 
 def state_of(work: Work, part: Part) -> str:
@@ -53,8 +42,8 @@ def _some(ids: list[str]) -> str:
 def not_ready(work: Work, part: Part) -> str:
     """Return why a part's own text can't be judged; empty when it can."""
     piece = work.pieces.get(part.id, "")
-    if part.id in work.problems:
-        return work.problems[part.id]
+    if part.id in work.problems or part.id in work.broken:
+        return work.problems.get(part.id) or work.broken[part.id]
     if not piece:
         return "not written yet"
     if is_stub(piece):
@@ -86,35 +75,158 @@ def missing_prerequisites(work: Work, part: Part) -> list[str]:
 def obstacle_of(work: Work, part: Part) -> tuple[str, str]:
     """Return why a part can't be judged at all: a status and the reason in words; the reason is empty when it can."""
     reason = state_of(work, part)
-    status = "refused" if part.id in work.problems else "not_written"
+    status = "refused" if part.id in work.problems else "failed" if part.id in work.broken else "not_written"
     if not reason and not part.together:
         error = syntax_error_of(work.pieces[part.id])
         if error is not None:
-            reason, status = f"syntax error in line {error.lineno}: {error.msg}", "failed"
+            reason, status = syntax_words(error), "failed"
         elif missing := missing_names(part, work.pieces[part.id]):
             reason, status = f"this part must define {', '.join(missing)}", "failed"
     if not reason and (first := missing_prerequisites(work, part)):
         reason = f"write {', '.join(first)} first"
+    if not reason and (foreign := names_of_other_modules(work, part)):
+        reason, status = f"{'; '.join(foreign)}; define it in {part.module} as well", "failed"
     return status, reason
+
+
+def names_of_other_modules(work: Work, part: Part) -> list[str]:
+    """Return the names that a part imports from another graded module and that neither the reference nor the work has."""
+    found = []
+    for module in GRADED_MODULES:
+        for name in sorted(_wanted_from(work, _judged(part), module)):
+            if not any(name in each.names for each in work.statements(module)):
+                found.append(f"it imports {name}, a name of your own, from {module}, which isn't handed in with it")
+    return found
 
 
 def tree_for(work: Work, part: Part) -> dict[str, str]:
     """Return the text of each graded module of the tree that a part is judged in."""
+    judged = _judged(part)
     files = {}
     for module in GRADED_MODULES:
-        provided = reference.pieces(module) if reference.is_here(module) else {}
-        if part.together or not provided:
-            chosen = {**provided, **_usable(work, module)}
-        elif module != part.module:
+        wanted = _wanted_from(work, judged, module)
+        if reference.is_here(module) and not wanted and all(each.module != module for each in judged):
             files[module] = reference.text(module)
-            continue
         else:
-            chosen = {**provided, part.name: work.pieces[part.id]}
-        files[module] = assemble(module, reference.header(module), chosen)
+            files[module] = module_for(work, module, judged, wanted)
     return files
 
 
-def _usable(work: Work, module: str) -> dict[str, str]:
-    """Return the student's parts of a module that can be compiled: a broken part or a stub mustn't hide the others."""
-    found = {part.name: work.pieces.get(part.id, "") for part in parts_of_module(module)}
-    return {name: text for name, text in found.items() if text and syntax_error_of(text) is None and not is_stub(text)}
+def _judged(part: Part) -> tuple[Part, ...]:
+    return parts_judged_with(part) if part.together else (part,)
+
+
+def own_text(work: Work, part: Part) -> str:
+    """Return all the text of the student's that a verdict on a part depends on."""
+    if part.together:
+        return "\0".join([*map("\0".join, sorted(work.pieces.items())), *map("\0".join, sorted(work.helpers.items()))])
+    blocks = list(_statements(work, part))
+    return "\n\n".join(each.text for each in _used_by(work, part.module, blocks, frozenset()) + blocks)
+
+
+def module_for(work: Work, module: str, judged: tuple[Part, ...], wanted: frozenset[str] = frozenset()) -> str:
+    """Return a module's text: some parts of the student's, with what they use, and the reference's others."""
+    is_here = reference.is_here(module)
+    given = dict(reference.pieces(module)) if is_here else {}
+    own: dict[str, str] = {}
+    for part in parts_of_module(module):
+        text = work.pieces.get(part.id, "")
+        if (part in judged or not is_here) and text and syntax_error_of(text) is None and not is_stub(text):
+            own[part.name] = text
+            given.pop(part.name, None)
+    blocks = [each for text in own.values() for each in statements_of(text)]
+    blocks = _used_by(work, module, blocks, wanted) + blocks
+    taken = _taken_names(module, blocks)
+    header = _renamed(reference.header(module), taken)
+    pieces = [*blocks, *(each for text in given.values() for each in statements_of(_renamed(text, taken)))]
+    order = {name: number for number, part in enumerate(parts_of_module(module), 1) for name in part.names}
+    pieces.sort(key=lambda each: max((order.get(name, 0) for name in each.names), default=0))
+    return "\n\n".join([header, *(each.text for each in in_running_order(pieces))])
+
+
+def student_module(work: Work, module: str) -> str:
+    """Return a module of the student's own tree: the provided top, and everything that they wrote."""
+    texts = [each.text for each in in_running_order(work.statements(module))]
+    return "\n\n".join([reference.header(module), *texts])
+
+
+def _used_by(work: Work, module: str, blocks: list[Statement], wanted: frozenset[str]) -> list[Statement]:
+    """Return the student's helpers that statements use, directly or through others, in order."""
+    helpers = statements_of(work.helpers.get(module, ""))
+    used = set(wanted).union(*(each.uses for each in blocks))
+    chosen: set[int] = set()
+    while True:
+        names = {name for each in (*blocks, *(helpers[number] for number in chosen)) for name in each.names}
+        more = {
+            number
+            for number, each in enumerate(helpers)
+            if each.names & used or STAR in each.names or (each.acts and each.uses & names)
+        } - chosen
+        if not more:
+            return [helpers[number] for number in sorted(chosen)]
+        chosen |= more
+        used |= {name for number in more for name in helpers[number].uses}
+
+
+def _wanted_from(work: Work, judged: tuple[Part, ...], module: str) -> frozenset[str]:
+    """Return the names of the student's own in a module that parts import from it."""
+    home = "minisgl." + module.removesuffix(".py").replace("/", ".")
+    blocks: list[Statement] = []
+    for other in dict.fromkeys(part.module for part in judged):
+        if other != module:
+            parts = [each for part in judged if part.module == other for each in _statements(work, part)]
+            blocks += [*parts, *_used_by(work, other, parts, frozenset())]
+    wanted = {name for each in blocks for source, name in each.imports if source == home and name != STAR}
+    return frozenset(wanted - _reference_names(module))
+
+
+def _statements(work: Work, part: Part) -> tuple[Statement, ...]:
+    return statements_of(work.pieces.get(part.id, ""))
+
+
+def _reference_names(module: str) -> set[str]:
+    names = {name for part in parts_of_module(module) for name in part.names}
+    return names | _bound(reference.header(module))
+
+
+def _bound(text: str) -> set[str]:
+    return {name for node in ast.parse(text).body for name in _all_bound(node)}
+
+
+def _all_bound(node: ast.stmt) -> list[str]:
+    is_typing = isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
+    inside = node.body if isinstance(node, ast.If) and is_typing else [node]
+    return [name for inner in inside for name in bound_names(inner)]
+
+
+def _taken_names(module: str, blocks: list[Statement]) -> set[str]:
+    """Return the reference's names, other than parts, that the student's statements bind to something else."""
+    parts = {name for part in parts_of_module(module) for name in part.names}
+    given = statements_of(reference.header(module))
+    imported = {pair for each in given if each.is_import for pair in each.imports}
+    mine: set[str] = set()
+    for each in blocks:
+        mine |= each.names - {name for _, name in each.imports & imported} if each.is_import else each.names
+    return mine & ({name for each in given for name in each.names} - parts)
+
+
+def _renamed(text: str, names: set[str]) -> str:
+    """Return a text of the reference's in which some of its names are called otherwise: they are the student's now."""
+    if not names:
+        return text
+    lines = [line.encode() for line in lines_of(text)]
+    places: list[tuple[int, int, bytes]] = []  # line, column, what to put in
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Name) and node.id in names:
+            places.append((node.lineno, node.col_offset, GIVEN.encode()))
+        elif isinstance(node, (ast.FunctionDef, ast.ClassDef)) and node.name in names:
+            column = lines[node.lineno - 1].index(node.name.encode(), node.col_offset + 3)
+            places.append((node.lineno, column, GIVEN.encode()))
+        elif isinstance(node, ast.alias) and (node.asname or node.name) in names and node.end_col_offset is not None:
+            new = f" as {GIVEN}{node.name}" if node.asname is None else ""
+            column = node.end_col_offset if node.asname is None else node.end_col_offset - len(node.asname)
+            places.append((node.end_lineno or node.lineno, column, (new or GIVEN).encode()))
+    for number, column, more in sorted(places, reverse=True):
+        old = lines[number - 1]
+        lines[number - 1] = old[:column] + more + old[column:]
+    return b"".join(lines).decode()

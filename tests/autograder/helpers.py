@@ -8,8 +8,8 @@ from typing import Any
 from autograder import paths
 from autograder.classroom.submissions import Submission
 from autograder.parts import BY_ID, GRADED_MODULES
-from autograder.text import reference
-from autograder.text.sources import assemble
+from autograder.text.trees import module_for
+from autograder.text.work import Work
 
 
 def write(path: Path, content: Any) -> Path:
@@ -28,8 +28,7 @@ def tree_with(part_id: str, text: str) -> dict[str, str]:
     """The reference's graded modules with one part replaced."""
     part = BY_ID[part_id]
     files = {module: (paths.reference_root() / module).read_text() for module in GRADED_MODULES}
-    pieces = {**reference.pieces(part.module), part.name: text}
-    return {**files, part.module: assemble(part.module, reference.header(part.module), pieces)}
+    return {**files, part.module: module_for(Work({part_id: text}), part.module, (part,))}
 
 
 def head_dim(body: str, before: str = "") -> dict[str, str]:

@@ -33,11 +33,11 @@ def test_an_untouched_workspace_has_nothing_written_and_ends_with_one(workspace,
 def test_a_right_part_ends_with_zero_and_a_wrong_one_with_one_and_a_reason(workspace, tmp_path, capsys):
     workspace.ensure()
     part = next(part for part in parts_of_chapter("01_config") if part.id == "config.head_dim")
-    workspace.write_part(part, reference.piece(part.id))
+    workspace.write_cell(part.module, reference.piece(part.id))
     assert main(["check", "config.head_dim", "--json", str(tmp_path / "out.json")]) == 0
     (chapter,) = json.loads((tmp_path / "out.json").read_text())["chapters"]
     assert (chapter["chapter"], chapter["points"], chapter["parts"][0]["status"]) == ("01_config", 2, "passed")
-    workspace.write_part(part, "def head_dim_of(hf_config):\n    return 64\n")
+    workspace.write_cell(part.module, "def head_dim_of(hf_config):\n    return 64\n")
     assert main(["check", "config.head_dim"]) == 1
     shown = capsys.readouterr().out
     assert "expected: 128" in shown and "hint:" in shown

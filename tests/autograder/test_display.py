@@ -108,7 +108,7 @@ def test_a_part_that_judges_others_waits_for_them_and_is_not_unwritten(workspace
     judged = parts_judged_with(together)
     assert line_of(workspace, together.id).endswith(f"waits for {len(judged)} other parts")
     for part in judged[:-2]:
-        workspace.write_part(part, "\n".join(f"class {name}:\n    pass\n" for name in part.names))
+        workspace.write_cell(part.module, "\n".join(f"class {name}:\n    pass\n" for name in part.names))
     left = ", ".join(part.id for part in judged[-2:])
     assert line_of(workspace, together.id).endswith(f"waits for {left}")
     assert line_of(workspace, judged[-1].id).endswith("not written")

@@ -16,8 +16,8 @@ from autograder.authoring import wrong_solutions
 from autograder.classroom.grade import grade
 from autograder.classroom.submissions import find
 from autograder.parts import BY_ID, grade_id, parts_of_chapter
-from autograder.text.lifting import read_cell
 from autograder.text.reference import piece
+from autograder.text.work import read_cell
 
 pytestmark = pytest.mark.sandbox
 CHAPTER = "01_config"

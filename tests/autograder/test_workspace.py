@@ -31,16 +31,17 @@ def test_provided_files_are_there_and_graded_ones_hold_their_header(workspace):
 
 
 def test_a_part_replaces_its_earlier_version_in_any_order(workspace):
-    workspace.write_part(BY_ID["config.kv_bytes"], "def kv_bytes_per_token(config, dtype):\n    return 0\n")
-    workspace.write_part(PART, TEXT)
-    workspace.write_part(PART, TEXT.replace("1", "2"))
+    workspace.write_cell("models/config.py", "def kv_bytes_per_token(config, dtype):\n    return 0\n")
+    workspace.write_cell(PART.module, TEXT)
+    workspace.write_cell(PART.module, TEXT.replace("1", "2"))
     assert workspace.read().pieces[PART.id] == TEXT.replace("1", "2")
     assert set(workspace.read().pieces) == {PART.id, "config.kv_bytes"}
     assert overview(workspace.read())[0] == ("models/config.py", ["head_dim", "kv_bytes"], 10)
 
 
 def test_windows_line_ends_a_bom_and_other_letters_are_fine(workspace):
-    path = workspace.write_part(PART, "\ufeff# größe\r\n" + TEXT.replace("\n", "\r\n"))
+    workspace.write_cell(PART.module, "\ufeff# größe\r\n" + TEXT.replace("\n", "\r\n"))
+    path = workspace.package / PART.module
     assert workspace.read().pieces[PART.id] == "# größe\n" + TEXT
     path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes().replace(b"\n", b"\r\n"))
     assert workspace.read().pieces[PART.id] == "# größe\n" + TEXT
@@ -57,7 +58,7 @@ def test_a_provided_file_that_was_edited_comes_back_and_the_edit_is_kept(workspa
 
 
 def test_a_missing_workspace_is_made_again_and_a_broken_state_file_is_survived(workspace):
-    workspace.write_part(PART, TEXT)
+    workspace.write_cell(PART.module, TEXT)
     (workspace.root / ".course.json").write_text("{broken")
     assert workspace.read().pieces == {PART.id: TEXT}
     (workspace.package / "core.py").unlink()
@@ -75,7 +76,7 @@ def test_help_is_marked_until_the_students_own_version_comes(workspace):
     assert use_reference(workspace, list(select("config.head_dim"))) == [PART.id]
     assert workspace.read().helped == {PART.id}
     assert workspace.read().pieces[PART.id] == reference.piece(PART.id)
-    workspace.write_part(PART, TEXT)
+    workspace.write_cell(PART.module, TEXT)
     assert workspace.read().helped == set()
 
 
@@ -88,11 +89,11 @@ def test_a_kit_without_reference_says_whom_to_ask(workspace, monkeypatch):
 def test_status_tells_the_truth_about_each_part(workspace):
     rows = {row.part.id: row.state for row in progress.rows(workspace)}
     assert set(rows.values()) == {"not_written"}
-    workspace.write_part(PART, TEXT)
+    workspace.write_cell(PART.module, TEXT)
     assert state_of(workspace) == "unchecked"
     note(workspace, "passed", 2.0)
     assert state_of(workspace) == "passed"
-    workspace.write_part(PART, TEXT + "# changed\n")
+    workspace.write_cell(PART.module, TEXT.replace("1", "3"))
     assert state_of(workspace) == "unchecked"
     found = progress.rows(workspace)
     assert progress.next_step(found) == "write config.architecture (chapter 01_config, about 10 minutes)"
@@ -118,9 +119,9 @@ def test_a_cell_that_was_changed_and_not_run_is_told(workspace, tmp_path, monkey
     book.write_text(json.dumps({"cells": [cell]}))
     monkeypatch.setenv("JPY_SESSION_NAME", str(book))
     monkeypatch.setenv("MINISGL_WORKSPACE", str(workspace.root))
-    workspace.write_part(PART, TEXT)
+    workspace.write_cell(PART.module, TEXT)
     assert progress.changed_cells([PART]) == []
-    workspace.write_part(PART, TEXT + "# run before the notebook was saved again\n")
+    workspace.write_cell(PART.module, TEXT.replace("1", "4"))
     assert progress.changed_cells([PART]) == []
     after = (workspace.package / PART.module).stat().st_mtime_ns + 1
     os.utime(book, ns=(after, after))
@@ -134,7 +135,7 @@ def test_two_processes_lose_no_part(workspace):
         "import sys; from pathlib import Path\n"
         "from autograder.student.workspace import Workspace; from autograder.parts import BY_ID\n"
         "w = Workspace(Path(sys.argv[1]))\n"
-        "for n in range(15): w.write_part(BY_ID[sys.argv[2]], f'{sys.argv[3]} = {n}')\n"
+        "for n in range(15): w.write_cell(BY_ID[sys.argv[2]].module, f'{sys.argv[3]} = {n}')\n"
     )
     jobs = [("config.head_dim", "head_dim_of"), ("config.sizes", "sizes_of"), ("config.moe", "moe_fields_of")]
     running = [

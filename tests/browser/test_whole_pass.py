@@ -77,7 +77,7 @@ def test_a_release_notebook_fails_kindly_and_passes_once_its_parts_are_filled_in
     home = Workspace(workspace)
     for part in parts.PARTS if parts.is_whole_package(chapter) else parts.parts_of_chapter(chapter):
         if not part.together:
-            home.write_part(part, reference.piece(part.id))
+            home.write_cell(part.module, reference.piece(part.id))
     for cell_id, part in graded.items():
         told = opened.run(cell_id)
         assert "passed" in told and told.splitlines()[-1] == f"Earned: {part.points:g} of {part.points:g} points", told

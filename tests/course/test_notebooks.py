@@ -9,7 +9,8 @@ import pytest
 from autograder import parts
 from autograder.authoring.notebook_cells import BEGIN, END, MODULE_MAGIC, with_solution_regions
 from autograder.authoring.notebooks import CELL_METADATA, NOTEBOOK_METADATA, ROOT, chapters, source_notebook
-from autograder.text import sources
+from autograder.text import trees
+from autograder.text.work import work_of_cells
 
 CHAPTERS = chapters()
 SOLUTION_MARKS = ("BEGIN SOLUTION", "END SOLUTION", "BEGIN HIDDEN", "END HIDDEN")
@@ -38,9 +39,8 @@ def written_parts():
 @pytest.mark.parametrize("module", sorted({part.module for part in parts.PARTS}))
 def test_replaying_the_solutions_gives_the_reference_syntax_tree_by_syntax_tree(module):
     text = (ROOT / "minisgl" / module).read_text(encoding="utf-8")
-    header, _ = sources.split_reference(module, text)
-    pieces = {name: body for (where, name), body in written_parts().items() if where == module}
-    replayed = sources.assemble(module, header, pieces)
+    cells = [f"%%module {where} {name}\n{body}" for (where, name), body in written_parts().items() if where == module]
+    replayed = trees.student_module(work_of_cells(cells), module)
     assert ast.dump(ast.parse(replayed)) == ast.dump(ast.parse(text))
 
 

@@ -35,7 +35,7 @@ def test_every_bar_has_its_figures_as_text_and_looking_again_sees_what_was_writt
         name, bar, words = line.children
         assert bar.value == 0 and f"of {bar.max:g} points" in words.value and name.value
     assert "write config.architecture" in lines.children[-1].value
-    workspace.write_part(parts.BY_ID["config.architecture"], reference.piece("config.architecture"))
+    workspace.write_cell("models/config.py", reference.piece("config.architecture"))
     again.click()
     assert 'check("config.architecture")' in lines.children[-1].value.replace("&quot;", '"')
     assert "config.architecture" in panel._repr_mimebundle_()["text/plain"]

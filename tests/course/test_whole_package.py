@@ -59,9 +59,9 @@ def test_handed_in_alone_it_says_what_is_missing(student):
 def test_nbgrader_finds_the_other_chapters_beside_it(student, monkeypatch):
     monkeypatch.chdir(student.parent.parent)
     step = GradeParts()
-    work = step._work(["check('package.together')"], [PART], {"student": "ada", "assignment": CHAPTER})
+    work = step.work_of(["check('package.together')"], [PART], {"student": "ada", "assignment": CHAPTER})
     assert set(work.pieces) == WRITTEN
-    assert step._work([], [parts.BY_ID["config.rope"]], {"student": "ada", "assignment": "01_config"}).pieces == {}
+    assert step.work_of([], [parts.BY_ID["config.rope"]], {"student": "ada", "assignment": "01_config"}).pieces == {}
 
 
 def test_a_part_taken_from_the_reference_keeps_the_package_from_passing(tmp_path):
@@ -69,7 +69,7 @@ def test_a_part_taken_from_the_reference_keeps_the_package_from_passing(tmp_path
     workspace.ensure()
     for part in parts.PARTS:
         if not part.together:
-            workspace.write_part(part, reference.piece(part.id))
+            workspace.write_cell(part.module, reference.piece(part.id))
     assert state_of(workspace.read(), PART) == ""
     use_reference(workspace, [parts.BY_ID["weight.load"]])
     assert state_of(workspace.read(), PART) == "write weight.load first"
