@@ -35,8 +35,11 @@ def cell(value: object) -> str:
 
 
 def text_of(found: list[Submission]) -> str:
-    """Return the head_dim part that was lifted, or the refusal."""
-    return found[0].refusal or found[0].work.pieces.get("config.head_dim", "") if found else "nothing found"
+    """Return the head_dim part that was read, why it is broken, or the refusal."""
+    if not found:
+        return "nothing found"
+    work = found[0].work
+    return found[0].refusal or work.pieces.get("config.head_dim") or work.broken.get("config.head_dim", "")
 
 
 def _write(path: Path, content: object) -> Path:
@@ -171,7 +174,7 @@ CASES: tuple[tuple[str, Callable[[Path], Path], str], ...] = (
     ("a_stub_after_the_work", lambda p: _write(p / "eve.ipynb", notebook(cell(3), _stub())), "return 3"),
     ("no_cells", lambda p: _write(p / "eve.ipynb", notebook()), "no cell headed by"),
     ("reordered_cells", lambda p: _write(p / "eve.ipynb", notebook("check('x')", "import os", cell(4))), "return 4"),
-    ("split_cell", lambda p: _write(p / "eve.ipynb", notebook(*_split())), "head_dim_of"),
+    ("split_cell", lambda p: _write(p / "eve.ipynb", notebook(*_split())), "syntax error in line 2"),
     ("renamed_notebook", lambda p: _write(p / "Copy of 01 (final) ü.ipynb", notebook(cell(5))), "return 5"),
     (
         "another_language",
@@ -197,7 +200,7 @@ CASES: tuple[tuple[str, Callable[[Path], Path], str], ...] = (
     ("a_damaged_zip_entry", _damaged, "can't be read"),
     ("a_device_file", _device, "isn't a regular file"),
     ("nested_zip", lambda p: _zip(p / "eve.zip", ("inner.zip", b"PK"), ("conftest.py", b"x")), "no cell headed by"),
-    ("lone_surrogates", lambda p: _write(p / "eve.ipynb", notebook(cell("'\ud800'"))), "\ud800"),
+    ("lone_surrogates", lambda p: _write(p / "eve.ipynb", notebook(cell("'\ud800'"))), "syntax error"),
 )
 
 

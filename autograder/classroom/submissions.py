@@ -82,7 +82,7 @@ def read(path: Path, student: str, chapter: str | None = None) -> list[Submissio
     """Read one student's notebook, zip, tree or folder: one submission for each chapter in it."""
     try:
         chapters, work = _lift(files_of(path))
-        reason = "" if chapters or chapter else linked(path) or next(iter(work.problems.values()), "")
+        reason = "" if chapters or chapter else linked(path) or next(iter(work.notes), "")
     except Unreadable as error:
         return [Submission(student, chapter or _chapter_in(path), refusal=str(error))]
     except (OSError, RecursionError, MemoryError) as error:

@@ -131,13 +131,15 @@ def replaced_by(earlier: Statement, later: Statement) -> bool:
 
 
 def merge(earlier: list[Statement], later: Iterable[Statement]) -> list[Statement]:
-    """Return the statements of a module in order, after more were added: the last definition of a name wins.
+    """Return the statements of a module in order, after those of one text were added: the last definition of a name wins.
 
-    A stub never replaces an answer.
+    A stub never replaces an answer. Where a text keeps a name's first meaning and then defines it anew
+    (``plain = f``, then ``def f``), both definitions stay.
     """
-    kept = list(earlier)
+    kept, later = list(earlier), list(later)
+    kept_meanings = {id(each) for each in later if any(each.names & other.needs - other.names for other in later)}
     for statement in later:
-        answers = [each for each in kept if replaced_by(each, statement)]
+        answers = [each for each in kept if replaced_by(each, statement) and id(each) not in kept_meanings]
         if answers and is_stub(statement.text) and not all(is_stub(each.text) for each in answers):
             continue
         kept = [each for each in kept if each not in answers and each.text != statement.text]
@@ -154,7 +156,7 @@ def in_running_order(statements: Iterable[Statement]) -> list[Statement]:
             binders.setdefault(name, []).append(each)
     reached = {id(each): _reached(each, binders) - each.names for each in waiting}
     while waiting:
-        pending = {name for each in waiting for name in each.names}
+        pending = {name for each in waiting for name in each.names} - {name for each in done for name in each.names}
         ready = next((each for each in waiting if not reached[id(each)] & pending), waiting[0])
         waiting.remove(ready)
         done.append(ready)

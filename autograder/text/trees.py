@@ -135,12 +135,13 @@ def module_for(work: Work, module: str, judged: tuple[Part, ...], wanted: frozen
             own[part.name] = text
             given.pop(part.name, None)
     blocks = [each for text in own.values() for each in statements_of(text)]
-    blocks = _used_by(work, module, blocks, wanted) + blocks
-    taken = _taken_names(module, blocks)
+    helpers = _used_by(work, module, blocks, wanted)
+    taken = _taken_names(module, helpers + blocks)
     header = _renamed(reference.header(module), taken)
-    pieces = [*blocks, *(each for text in given.values() for each in statements_of(_renamed(text, taken)))]
-    order = {name: number for number, part in enumerate(parts_of_module(module), 1) for name in part.names}
-    pieces.sort(key=lambda each: max((order.get(name, 0) for name in each.names), default=0))
+    pieces = helpers
+    for part in parts_of_module(module):
+        text = own.get(part.name) or _renamed(given.get(part.name, ""), taken)
+        pieces += statements_of(text)
     return "\n\n".join([header, *(each.text for each in in_running_order(pieces))])
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import sys
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -92,6 +93,7 @@ class Work:
         if any("breakpoint" in each.uses for each in new):
             self.notes.append(f"{module}: breakpoint() has no effect here; take it out")
         for chunk, error in broken:
+            self.notes.append(f"{module}: {syntax_words(error)}")
             for part in _named_in(module, chunk):
                 if not _is_written(self.pieces.get(part.id, "")):
                     self.pieces.pop(part.id, None)
@@ -114,9 +116,12 @@ class Work:
 
     def _put(self, module: str, statements: list[Statement]) -> None:
         owner = {name: part for part in parts_of_module(module) for name in part.names}
+        times = Counter(name for each in statements for name in each.names)
         texts: dict[str, list[str]] = {}
         for statement in statements:
-            part = next((owner[name] for name in owner if name in statement.names), None)
+            # What keeps a part's first meaning (``plain = f``, before f is defined anew) belongs to the part.
+            names = statement.names | {name for name in statement.needs if times[name] > 1}
+            part = next((owner[name] for name in owner if name in names), None)
             texts.setdefault(part.id if part else "", []).append(statement.text)
         for part in parts_of_module(module):
             self.pieces.pop(part.id, None)

@@ -21,7 +21,7 @@ CELLS = {
     "check_wrong": 'check("config.head_dim")',
     "use": "import minisgl\nkept = head_dim_of\nprint(minisgl.__file__)",
     "syntax": "%%module models/config.py head_dim\ndef head_dim_of(hf_config)\n    return 1",
-    "unknown": "%%module models/config.py nope\nx = 1",
+    "unknown": "%%module models/nope.py head_dim\nx = 1",
     "empty": "%%module models/config.py head_dim\n\n  \n",
     "right": "%%module models/config.py head_dim\n{right}",
     "renewed": "print(head_dim_of is kept, kept.__doc__ is None)",
@@ -91,13 +91,13 @@ def test_import_minisgl_is_the_students_tree(session):
 def test_a_syntax_error_is_shown_at_its_line_and_changes_nothing(session):
     shown = text(session["syntax"])
     assert "SyntaxError in line 2 of this cell: expected ':'" in shown
-    assert "your tree keeps the version of config.head_dim that it had" in shown
+    assert "your tree keeps what it had of models/config.py" in shown
     assert "Traceback" not in shown
 
 
 def test_a_wrong_magic_says_what_exists(session):
-    assert "has no part 'nope'; its parts are architecture" in text(session["unknown"])
-    assert "This cell is empty" in text(session["empty"])
+    assert "isn't a module that you write; those are models/config.py" in text(session["unknown"])
+    assert "This cell holds no code" in text(session["empty"])
 
 
 def test_a_right_part_passes_and_names_from_the_old_tree_are_renewed(session):

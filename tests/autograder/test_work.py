@@ -68,6 +68,8 @@ def test_the_references_own_text_makes_the_reference_tree_from_cells_and_from_fi
         [HEAD + HELPER + ANSWER, HEAD + "BROKEN = 1 / 0\nraise ValueError(BROKEN)\n"],
         [HEAD + "half = 2\nTABLE = {}\nTABLE['half'] = half\ndef _half(n):\n    return n // TABLE['half']\n" + ANSWER],
         [HEAD + HELPER + "def first(f):\n    return f\n@first\n" + ANSWER],
+        [HEAD + HELPER + ANSWER + "ASKED, plain = [], head_dim_of\ndef head_dim_of(c):\n    return plain(c)\n"],
+        [HEAD + HELPER + ANSWER, HEAD + "import functools\nhead_dim_of = functools.cache(head_dim_of)\n"],
         [HEAD + "@first\n" + ANSWER, HEAD + HELPER + "def first(f):\n    return f\n"],
     ],
 )

@@ -38,7 +38,7 @@ def submission_in(folder):
 def test_all_chapters_of_a_student_are_gathered(student):
     found = submission_in(student.parent)
     assert found.student == "ada" and not found.refusal
-    assert set(payload_of(found, False, {})["pieces"]) == WRITTEN
+    assert set(payload_of(found, False, {})["work"]["pieces"]) == WRITTEN
     assert state_of(found.work, PART) == ""
 
 
