@@ -174,7 +174,7 @@ CASES: tuple[tuple[str, Callable[[Path], Path], str], ...] = (
     ("a_stub_after_the_work", lambda p: _write(p / "eve.ipynb", notebook(cell(3), _stub())), "return 3"),
     ("no_cells", lambda p: _write(p / "eve.ipynb", notebook()), "no cell headed by"),
     ("reordered_cells", lambda p: _write(p / "eve.ipynb", notebook("check('x')", "import os", cell(4))), "return 4"),
-    ("split_cell", lambda p: _write(p / "eve.ipynb", notebook(*_split())), "syntax error in line 2"),
+    ("split_cell", lambda p: _write(p / "eve.ipynb", notebook(*_split())), "syntax error in line 1"),
     ("renamed_notebook", lambda p: _write(p / "Copy of 01 (final) ü.ipynb", notebook(cell(5))), "return 5"),
     (
         "another_language",

@@ -149,7 +149,8 @@ def merge(earlier: list[Statement], later: Iterable[Statement]) -> list[Statemen
 
 def in_running_order(statements: Iterable[Statement]) -> list[Statement]:
     """Return statements in an order in which the module can be imported: as they are, but what a statement needs first."""
-    waiting, done = list(statements), []
+    waiting = list(statements)
+    done: list[Statement] = []
     binders: dict[str, list[Statement]] = {}
     for each in waiting:
         for name in each.names:

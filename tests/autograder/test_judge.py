@@ -9,7 +9,8 @@ from autograder.judge.check_run import CheckRun
 from autograder.judge.checking import failure_of
 from autograder.judge.judge import reference_work
 from autograder.parts import BY_ID, PARTS, parts_of_chapter
-from autograder.text.trees import Work, prerequisites, tree_for
+from autograder.text.trees import prerequisites, tree_for
+from autograder.text.work import Work
 from autograder.worker.outcome import Outcome
 
 HEAD_DIM, KV_BYTES, TOGETHER = BY_ID["config.head_dim"], BY_ID["config.kv_bytes"], BY_ID["config.together"]

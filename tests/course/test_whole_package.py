@@ -11,7 +11,8 @@ from autograder.classroom.nbgrader import GradeParts
 from autograder.classroom.submissions import find
 from autograder.student.workspace import Workspace, use_reference
 from autograder.text import reference
-from autograder.text.trees import Work, state_of
+from autograder.text.trees import state_of
+from autograder.text.work import Work
 
 CHAPTER = "04_into_the_model"
 PART = parts.BY_ID["package.together"]
