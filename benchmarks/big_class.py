@@ -19,8 +19,8 @@ import psutil
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
+from autograder.authoring.simulated import students, write_class, wrong_marks
 from autograder.classroom.grade import grade
-from autograder.classroom.simulated import students, write_class, wrong_marks
 from autograder.classroom.submissions import find
 
 SLACK_MIB = 60  # what allocators keep back and caches of compiled text add after the first tenth

@@ -26,8 +26,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from nbgrader.api import Gradebook
 
+from autograder.authoring.simulated import Choice, students
 from autograder.classroom.grading import close, grade_one, payload_of
-from autograder.classroom.simulated import Choice, students
 from autograder.classroom.submissions import find
 from autograder.parts import BY_ID, part_of_grade_id, parts_of_chapter
 from autograder.text.work import read_cell

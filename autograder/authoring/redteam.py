@@ -16,7 +16,7 @@ import re
 import sys
 import tempfile
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from autograder import paths
@@ -56,20 +56,6 @@ class Attack:
     points: str
     text: str
     accomplice: str = ""
-
-
-@dataclass
-class Verdict:
-    """What came of an attack; no problems means that the defence held."""
-
-    kind: str
-    name: str
-    status: str
-    points: float
-    message: str
-    expected: str = ""
-    named: str = ""
-    problems: list[str] = field(default_factory=list)
 
 
 def folder() -> Path:

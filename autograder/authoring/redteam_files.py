@@ -10,16 +10,28 @@ import socket
 import stat
 import zipfile
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from autograder.classroom.submissions import Submission, find
 
-if TYPE_CHECKING:
-    from autograder.authoring.redteam import Verdict
-
 CELL = "%%module models/config.py head_dim\ndef head_dim_of(hf_config):\n    return {value}\n"
 KIND = "hands in trouble"
+
+
+@dataclass
+class Verdict:
+    """What came of an attack; no problems means that the defence held."""
+
+    kind: str
+    name: str
+    status: str
+    points: float
+    message: str
+    expected: str = ""
+    named: str = ""
+    problems: list[str] = field(default_factory=list)
 
 
 def notebook(*sources: str, **metadata: Any) -> dict[str, Any]:
@@ -215,8 +227,6 @@ def _split() -> tuple[str, str]:
 
 def judge_files(place: Path) -> Iterator[Verdict]:
     """Build each case below a folder, read it, and compare."""
-    from autograder.authoring.redteam import Verdict
-
     for number, (name, build, word) in enumerate(CASES):
         verdict = Verdict(KIND, name, "passed", 0.0, "", f"{word!r}")
         try:

@@ -81,3 +81,6 @@ class Checker:
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
+
+
+CHECKER = Checker()

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from autograder.parts import Part, parts_of_module
-from autograder.student import notebook
+from autograder.student.checker_client import CHECKER
 from autograder.student.workspace import Workspace, WorkspaceError, overview
 from autograder.text.sources import is_stub, missing_names, normalize, syntax_error_of
 from autograder.text.statements import statements_of, without_magics
@@ -41,13 +41,13 @@ def load_ipython_extension(shell: Any) -> None:
     except WorkspaceError as error:
         print(error)
     reload_tree(workspace, shell.user_ns)
-    notebook.CHECKER.start()
+    CHECKER.start()
 
 
 def unload_ipython_extension(shell: Any) -> None:
     """Forget the magic and end the checker."""
     shell.magics_manager.magics["cell"].pop("module", None)
-    notebook.CHECKER.close()
+    CHECKER.close()
 
 
 def module(line: str, cell: str) -> None:

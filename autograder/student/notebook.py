@@ -9,11 +9,10 @@ from typing import Any
 from autograder.judge.judge_errors import JudgeError
 from autograder.parts import BY_ID, Part, parts_judged_with, select
 from autograder.student import display, progress
-from autograder.student.checker_client import Checker
+from autograder.student.checker_client import CHECKER
 from autograder.student.workspace import Workspace, WorkspaceError
 from autograder.student.workspace import use_reference as _use_reference
 
-CHECKER = Checker()
 LAYERS = (("nudge", "A nudge"), ("shapes", "What goes in and what comes out"), ("pseudo", "The steps, in words"))
 
 

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
+from autograder.authoring.simulated import RIGHT, WRONG, Choice, library, students, write_class, wrong_marks
 from autograder.classroom.grade import grade
-from autograder.classroom.simulated import RIGHT, WRONG, Choice, library, students, write_class, wrong_marks
 from autograder.classroom.submissions import find
 
 NUM_STUDENTS = 30
