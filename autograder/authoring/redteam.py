@@ -20,6 +20,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from autograder import paths
+from autograder.authoring.redteam_files import KIND, Verdict, judge_files
 from autograder.judge.judge_errors import failure_text
 from autograder.judge.results import PartResult
 from autograder.parts import BY_ID
@@ -199,7 +200,6 @@ def line(verdict: Verdict) -> str:
 
 def run(chosen: list[Attack], words: list[str] | None = None, *, sandboxed: bool = True) -> Iterator[Verdict]:
     """Judge attacks one after another, then those on the reading of submissions, and look for what they left."""
-    from autograder.authoring.redteam_files import KIND, judge_files
     from autograder.judge.cases import HiddenCases
     from autograder.judge.judge import Judge, warm_up
 

@@ -1,5 +1,6 @@
 """Read imports from source and hold them against the arrows of CONTRIBUTING.md."""
 
+import graphlib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,12 +36,37 @@ class Rule:
     but: str | None = None
 
 
+# A room imports those before it, never those behind it.
+ROOMS = ("text", "probes", "worker", "judge", "student", "classroom", "authoring")
 RULES = (
+    *(
+        Rule(f"autograder/{room}", frozenset(f"autograder.{later}" for later in ROOMS[number:]))
+        for number, room in enumerate(ROOMS, 1)
+    ),
     Rule("minisgl", frozenset({"autograder", "tests", "solutions", "notebooks", "benchmarks", "tools", "scripts"})),
     Rule("minisgl", NOTEBOOK_LIBRARIES | {"minisgl.viz"}, but="minisgl/viz"),
     Rule("autograder", frozenset({"minisgl.viz", "tests", "solutions", "notebooks", "benchmarks", "tools", "scripts"})),
     Rule("solutions", frozenset({"tests", "benchmarks", "tools", "scripts"})),
 )
+
+
+def circle_in(root: Path, files: Iterable[Path]) -> list[str]:
+    """Return modules of one circle of imports, those inside functions included; empty where there is none."""
+    modules = {".".join(path.relative_to(root).with_suffix("").parts).removesuffix(".__init__"): path for path in files}
+    graph: dict[str, set[str]] = {}
+    for name, path in modules.items():
+        package = ".".join(path.relative_to(root).parent.parts)
+        found = set()
+        for _, imported in imported_modules(path.read_text(encoding="utf-8"), package):
+            while imported and imported not in modules:
+                imported = imported.rpartition(".")[0]
+            found.add(imported)
+        graph[name] = found - {name, name.split(".")[0], ""}
+    try:
+        graphlib.TopologicalSorter(graph).prepare()
+    except graphlib.CycleError as error:
+        return list(error.args[1])
+    return []
 
 
 def violations(root: Path, files: Iterable[Path]) -> list[str]:

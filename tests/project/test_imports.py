@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.project.imports import NOTEBOOK_LIBRARIES, violations
+from tests.project.imports import NOTEBOOK_LIBRARIES, circle_in, violations
 from tests.project.tree import ROOT, python_files
 
 
@@ -29,6 +29,9 @@ def test_imports_follow_the_arrows():
         ("minisgl/core.py", "import importlib\nimportlib.import_module('ipywidgets')"),
         ("autograder/worker.py", "from tests.checks import conftest"),
         ("autograder/worker.py", "from minisgl import viz"),
+        ("autograder/text/work.py", "from autograder.judge import judge"),
+        ("autograder/judge/judge.py", "def f():\n    from autograder.student import display"),
+        ("autograder/student/magic.py", "from ..classroom.grade import main"),
         ("solutions/answer.py", "import tests"),
     ],
 )
@@ -51,6 +54,17 @@ def test_a_right_import_is_left_alone(tmp_path: Path, file: str, line: str):
     (tmp_path / file).parent.mkdir(parents=True)
     (tmp_path / file).write_text(line)
     assert not violations(tmp_path, [tmp_path / file])
+
+
+def test_no_modules_of_the_autograder_import_each_other_in_a_circle():
+    assert circle_in(ROOT, python_files("autograder")) == []
+
+
+def test_a_planted_circle_is_found(tmp_path: Path):
+    for name, line in (("a", "from pack import b"), ("b", "def f():\n    import pack.c"), ("c", "from pack.a import x")):
+        (tmp_path / "pack").mkdir(exist_ok=True)
+        (tmp_path / "pack" / f"{name}.py").write_text(line)
+    assert set(circle_in(tmp_path, sorted(tmp_path.rglob("*.py")))) == {"pack.a", "pack.b", "pack.c"}
 
 
 def test_importing_minisgl_brings_neither_transformers_nor_jupyter(tmp_path: Path):
