@@ -31,8 +31,10 @@ def lay_out(source: Path, with_solutions: bool) -> None:
     (source / "_static").mkdir()
     shutil.copy(ROOT / "docs/sphinx/conf.py", source)
     shutil.copy(ROOT / "docs/sphinx/course.css", source / "_static")
-    for picture in (ROOT / "docs").glob("*.png"):
+    for picture in (ROOT / "docs").glob("*.[ps][nv]g"):
         shutil.copy(picture, source)
+    for name in ("favicon.svg", "memory_race.png"):
+        shutil.copy(ROOT / "docs" / name, source / "_static")
     shutil.copytree(ROOT / "docs/examples", source / "examples")
     for name in GUIDES:
         text = (ROOT / f"docs/{name}.md").read_text(encoding="utf-8")
@@ -45,10 +47,12 @@ def lay_out(source: Path, with_solutions: bool) -> None:
     solved = []
     if with_solutions:
         (source / "solutions").mkdir()
-        solved = [shutil.copy(path, source / "solutions").relative_to(source) for path in notebooks(ROOT / "solutions")]
+        for path in notebooks(ROOT / "solutions"):
+            shutil.copy(path, source / "solutions")
+            solved.append(f"solutions/{path.stem}")
     readme = relinked((ROOT / "README.md").read_text(encoding="utf-8"), ROOT)
     trees = [toctree("Chapters", chapters), toctree("Guides", [*GUIDES, "contributing", "changelog"])]
-    trees += [toctree("Chapters, solved", [path.with_suffix("").as_posix() for path in solved])] if solved else []
+    trees += [toctree("Chapters, solved", solved)] if solved else []
     (source / "index.md").write_text("\n\n".join([readme, *trees]), encoding="utf-8")
 
 

@@ -6,7 +6,7 @@ from docutils import nodes
 project = "Load a real language model into a model you write yourself"
 author = "the course's maintainers"
 html_title = "minisgl course"
-extensions = ["myst_nb"]
+extensions = ["myst_nb", "sphinx_copybutton"]
 html_theme = "furo"
 # Results have JupyterLab's colours, and in its absence some for white pages; on dark ones they need lighter.
 _DARK = {
@@ -23,6 +23,10 @@ html_show_sphinx = False
 html_copy_source = False
 html_static_path = ["_static"]
 html_css_files = ["course.css"]
+html_favicon = "_static/favicon.svg"
+# A prompt isn't part of a command, and results aren't copied.
+copybutton_prompt_text = "$ "
+copybutton_selector = "div.cell_input pre, div.highlight-bash pre, div.highlight-python pre"
 # The chapters' stored outputs are shown; nothing is run here.
 nb_execution_mode = "off"
 nb_merge_streams = True
@@ -48,7 +52,17 @@ def _block(translator, node: nodes.Element) -> None:
         raise
 
 
+def _add_preview(app, pagename: str, templatename: str, context: dict, doctree: object) -> None:
+    """Name the picture and the sentence that chat programs show beside a link to a page."""
+    picture = context["pathto"]("_static/memory_race.png", 1)
+    context["metatags"] = context.get("metatags", "") + (
+        f'<meta property="og:title" content="{context.get("title", "")}">'
+        f'<meta property="og:description" content="{project}"><meta property="og:image" content="{picture}">'
+    )
+
+
 def setup(app) -> dict[str, bool]:
     """Register the renderer of formulas."""
+    app.connect("html-page-context", _add_preview)
     app.add_html_math_renderer("mathml", (lambda t, n: _mathml(t, n, "inline"), None), (_block, None))
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -40,6 +40,23 @@ def test_chapters_are_executed_and_their_answers_fold(pages: Path):
     assert "<math" in text and "mathjax.js" not in text.lower()
 
 
+def test_solved_chapters_are_laid_out_for_instructors_only(tmp_path: Path):
+    for with_solutions in (False, True):
+        source = tmp_path / str(with_solutions)
+        source.mkdir()
+        site.lay_out(source, with_solutions)
+        assert (source / "solutions").exists() == with_solutions
+        assert ("solutions/03_weight" in (source / "index.md").read_text()) == with_solutions
+    assert {path.stem for path in (tmp_path / "True/solutions").iterdir()} == set(CHAPTERS)
+
+
+def test_commands_can_be_copied_and_links_have_a_preview(pages: Path):
+    text = (pages / "chapters/03_weight.html").read_text()
+    assert "copybutton.js" in text and 'rel="icon"' in text or "shortcut icon" in text
+    assert 'property="og:image" content="../_static/memory_race.png"' in text
+    assert (pages / "_static/memory_race.png").is_file()
+
+
 def test_a_planted_dead_link_is_found(pages: Path, tmp_path: Path):
     shutil.copytree(pages, tmp_path / "site")
     (tmp_path / "site/new.html").write_text('<a href="gone.html">x</a><a href="index.html#nowhere">y</a><a href="api.html">z</a>')
