@@ -52,7 +52,7 @@ def test_solved_chapters_are_laid_out_for_instructors_only(tmp_path: Path):
 
 def test_commands_can_be_copied_and_links_have_a_preview(pages: Path):
     text = (pages / "chapters/03_weight.html").read_text()
-    assert "copybutton.js" in text and 'rel="icon"' in text or "shortcut icon" in text
+    assert "copybutton.js" in text and 'href="../_static/favicon.svg"' in text
     assert 'property="og:image" content="../_static/memory_race.png"' in text
     assert (pages / "_static/memory_race.png").is_file()
 
