@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import tomllib
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from autograder.judge.judge_errors import JudgeError
+from autograder.judge.results import PartResult
 from autograder.parts import BY_ID, Part, parts_judged_with, select
 from autograder.student import display, progress
 from autograder.student.checker_client import CHECKER
 from autograder.student.workspace import Workspace, WorkspaceError
 from autograder.student.workspace import use_reference as _use_reference
+from autograder.text.misplaced import reasons
 
 LAYERS = (("nudge", "A nudge"), ("shapes", "What goes in and what comes out"), ("pseudo", "The steps, in words"))
 
@@ -30,8 +33,18 @@ def check(target: str = "all") -> float:
     except (ValueError, JudgeError) as error:
         display.show_text(str(error), title="This can't be checked")
         return display.Points(0.0)
-    display.show_results(results, progress.changed_cells(wanted))
+    display.show_results(_say_where(results, workspace), progress.changed_cells(wanted))
     return display.Points(sum(result.points for result in results), sum(result.max_points for result in results))
+
+
+def _say_where(results: list[PartResult], workspace: Workspace) -> list[PartResult]:
+    """Say of parts that aren't written where something stands that looks like them: in a cell that doesn't count."""
+    waiting = [BY_ID[result.id] for result in results if result.status == "not_written"]
+    if not waiting:
+        return results
+    cells = [("code", source) for source in _cells_run()] + [(cell.kind, cell.source) for cell in progress.saved_cells()]
+    why = reasons(cells, workspace.read(), waiting)
+    return [replace(each, message=why[each.id], tests=()) if each.id in why else each for each in results]
 
 
 def hint(target: str, layer: int | None = None) -> None:
@@ -107,9 +120,19 @@ def _hints(part: Part) -> dict[str, Any]:
 
 
 def _user_namespace() -> dict[str, Any] | None:
+    shell = _shell()
+    return None if shell is None else shell.user_ns
+
+
+def _cells_run() -> list[str]:
+    """Return what was run in this kernel, cell by cell."""
+    shell = _shell()
+    return [] if shell is None else list(shell.history_manager.input_hist_raw)
+
+
+def _shell() -> Any:
     try:
         from IPython import get_ipython
     except ImportError:
         return None
-    shell = get_ipython()
-    return None if shell is None else shell.user_ns
+    return get_ipython()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -10,6 +9,7 @@ from pathlib import Path
 
 from autograder.parts import BY_ID, PARTS, Part, parts_judged_with
 from autograder.student.workspace import Workspace, judged_sha
+from autograder.text.notebook import Cell, NotANotebook, decoded, read_cells
 from autograder.text.sources import syntax_error_of
 from autograder.text.trees import not_ready, state_of
 from autograder.text.work import Work, work_of_cells
@@ -86,21 +86,25 @@ def open_notebook() -> Path | None:
     return next((place for place in (path, Path.cwd() / path.name) if place.is_file()), None)
 
 
+def saved_cells() -> list[Cell]:
+    """Return the cells of the saved notebook that this kernel belongs to; none where it can't be told or read."""
+    path = open_notebook()
+    try:
+        return read_cells(decoded(path.read_bytes())) if path is not None else []
+    except (OSError, NotANotebook):
+        return []
+
+
 def changed_cells(wanted: Iterable[Part]) -> list[str]:
     """Return the ids of parts whose cell in the saved notebook differs from what the tree has: edited but not run.
 
     Only where the notebook was saved after the part's file was written; before that it holds the text of an earlier run.
     """
     path = open_notebook()
-    if path is None:
+    cells = work_of_cells(cell.source for cell in saved_cells() if cell.kind == "code")
+    if path is None or not cells.pieces:
         return []
-    try:
-        saved = path.stat().st_mtime_ns
-        document = json.loads(path.read_text(encoding="utf-8-sig"))
-        sources = [_source(cell) for cell in document["cells"] if cell.get("cell_type") == "code"]
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        return []
-    cells = work_of_cells(sources)
+    saved = path.stat().st_mtime_ns
     workspace = Workspace()
     work = workspace.read()
     ids = {part.id for part in wanted if part.id in BY_ID}
@@ -120,8 +124,3 @@ def _written(workspace: Workspace, part_id: str) -> int:
         return (workspace.package / BY_ID[part_id].module).stat().st_mtime_ns
     except OSError:
         return 0
-
-
-def _source(cell: dict[str, object]) -> str:
-    source = cell.get("source", "")
-    return "".join(source) if isinstance(source, list) else str(source)
