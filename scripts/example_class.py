@@ -62,7 +62,7 @@ CLASS = (
     Student("fay", "never ends", attacks={"config.head_dim": "uses_up_resources/endless_loop.py"}),
     Student("gus", "looks for the hidden cases", attacks={"config.head_dim": "borrows_the_answer/reads_hidden_cases.py"}),
     Student("hal", "a notebook that is cut short", broken=True),
-    Student("ivy", "everything right, through a learning platform"),
+    Student("ivy", "everything right, through a learning platform", hours_late=-0.5 - 1 / 3600),
 )
 ON_PLATFORM = "ivy"
 

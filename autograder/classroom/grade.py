@@ -17,7 +17,7 @@ from typing import Any
 from autograder import paths
 from autograder.classroom import hidden
 from autograder.classroom.grading import payload_of, refused_row
-from autograder.classroom.reports import one_each, write_reports
+from autograder.classroom.reports import write_reports
 from autograder.classroom.row_log import RowLog, Rows
 from autograder.classroom.schedulers import run_all
 from autograder.classroom.submissions import Submission, find
@@ -57,7 +57,7 @@ def main(argv: list[str]) -> int:
             from autograder.classroom.gradebook import write_rows
 
             database = options.gradebook or gradebook_here()
-            write_rows(one_each(rows), database)
+            write_rows(rows, database)
             print(f"the gradebook {database} has these marks")
     except ValueError as error:
         print(error, file=sys.stderr)
@@ -148,5 +148,5 @@ def rules_digest(hidden_files: dict[str, str], sandboxed: bool) -> str:
 
 
 def _key(payload: dict[str, Any], rules: str) -> str:
-    facts = [rules, payload["student"], payload["chapter"], payload["work"]]
+    facts = [rules, payload["student"], payload["chapter"], payload["message"], payload["work"]]
     return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:24]

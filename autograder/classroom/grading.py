@@ -22,6 +22,7 @@ def payload_of(submission: Submission, sandboxed: bool, hidden_files: dict[str, 
     return {
         "student": submission.student,
         "chapter": submission.chapter,
+        "message": "; ".join(submission.notes),
         "work": submission.work.only(ids).as_plain(),
         "sandboxed": sandboxed,
         "hidden": hidden_files,
@@ -46,7 +47,7 @@ def grade_one(payload: dict[str, Any]) -> dict[str, Any]:
             results = _judge(payload).judge(work, parts)
         except JudgeError as fault:
             return _given_up(payload, fault)
-    row = {"student": payload["student"], "chapter": payload["chapter"], "status": "graded", "message": ""}
+    row = {"student": payload["student"], "chapter": payload["chapter"], "status": "graded", "message": payload["message"]}
     row["points"] = round(sum(result.points for result in results), 2)
     row["max_points"] = sum(result.max_points for result in results)
     row["parts"] = [result.as_report() for result in results]
@@ -74,7 +75,7 @@ def refused_row(submission: Submission) -> dict[str, Any]:
         "student": submission.student,
         "chapter": submission.chapter,
         "status": "refused",
-        "message": submission.refusal,
+        "message": "; ".join([submission.refusal, *submission.notes]),
         "points": 0.0,
         "max_points": full,
         "parts": [],

@@ -9,15 +9,16 @@ cell's output: the feedback, and a finite number from 0 to the cell's points. Th
 from __future__ import annotations
 
 import functools
+import html
 import warnings
 from pathlib import Path
 from typing import Any
 
-import nbformat
 from nbconvert.exporters import NotebookExporter
+from nbconvert.exporters.exporter import ResourcesDict
 from nbconvert.preprocessors import ClearMetadataPreprocessor
 from nbformat import NotebookNode
-from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_raw_cell
 from nbgrader import preprocessors as stock
 from nbgrader.api import Gradebook, MissingEntry
 from nbgrader.converters.base import NbGraderException
@@ -25,10 +26,14 @@ from nbgrader.coursedir import CourseDirectory
 from nbgrader.preprocessors import NbGraderPreprocessor
 from traitlets import Bool
 
-from autograder.classroom import hidden, submissions
+from autograder.classroom import hidden
+from autograder.classroom.claims import Claim
+from autograder.classroom.collecting import CollectWhatCounts
 from autograder.classroom.grading import warm_judge
-from autograder.parts import CHAPTERS, Part, is_whole_package
+from autograder.classroom.submissions import HandIns
+from autograder.parts import CHAPTERS, Part
 from autograder.student.validate import JudgeCells, grade_id_of
+from autograder.text.notebook import Cell, read_cells
 from autograder.text.work import Work
 from autograder.worker import sandbox
 
@@ -36,7 +41,9 @@ from autograder.worker import sandbox
 def configure(c: Any) -> None:
     """Put our steps into the configuration of ``nbgrader autograde``."""
     expect_unsaved_rows()
-    c.Autograde.exporter_class = ReadOrExplain
+    c.Autograde.pre_convert_hook = look_for_any_name
+    c.Autograde.exporter_class = ReadWhatCounts
+    c.ZipCollectApp.collector_plugin = CollectWhatCounts
     c.Autograde.sanitize_preprocessors = [
         MendCells,
         stock.ClearOutput,
@@ -66,26 +73,60 @@ def expect_unsaved_rows() -> None:
     warnings.filterwarnings("ignore", message=r"Object of type <Submitted\w+> not in session")
 
 
-class ReadOrExplain(NotebookExporter):
-    """Read a submitted notebook; one that can't be read becomes an empty one that says why.
+def look_for_any_name(notebooks: list[str], **_: Any) -> None:
+    """Have nbgrader grade a chapter's folder whatever its notebook is called; it would skip all but the chapter's own name."""
+    home = Path(notebooks[0]).parent
+    if home.name in CHAPTERS:
+        notebooks[:] = [str(home / f"{home.name}.ipynb")]
 
-    So a file that was saved half-way is graded, with 0, and its feedback page tells the student what to do. nbgrader
-    itself would print a traceback and leave the submission ungraded. The file in ``submitted/`` stays as it is.
+
+def home_of(config: Any, facts: dict[str, Any]) -> Path:
+    """Return nbgrader's folder ``submitted/STUDENT/``."""
+    places = CourseDirectory(config=config)
+    return Path(places.format_path(places.submitted_directory, facts["student"], facts["assignment"])).resolve().parent
+
+
+def hand_ins_of(config: Any, facts: dict[str, Any]) -> HandIns:
+    """Read all that a student handed in, as ``grade`` reads it."""
+    return HandIns([Claim(home_of(config, facts), facts["student"])])
+
+
+class ReadWhatCounts(NotebookExporter):
+    """Read the notebook that counts for a chapter, and say on top of it what was left aside, or why there is none.
+
+    A file that was saved half-way is graded, with 0, and its feedback page tells the student what to do. nbgrader itself
+    would print a traceback and leave the submission ungraded. The files in ``submitted/`` stay as they are.
     """
 
-    def from_file(self, file_stream: Any, resources: Any = None, **kw: Any) -> Any:
-        """Convert a notebook from an open file."""
-        try:
-            notebook = nbformat.read(file_stream, as_version=4)
-        except (ValueError, AttributeError, KeyError, TypeError) as error:  # not JSON, not UTF-8, not a notebook
-            reason = str(error).split(": ")[0][:120]
-            self.log.warning("%s can't be read as a notebook and is graded as an empty one", file_stream.name)
-            text = (
-                f"**This file could not be read as a notebook** ({reason}), so it was graded as an empty one. Expected "
-                f"a notebook as JupyterLab saves it. Open yours, save it, see that it opens again, and hand it in anew."
+    def from_filename(self, filename: str, resources: Any = None, **kw: Any) -> Any:
+        """Convert a notebook; one that a student handed in is looked for in all that they handed in."""
+        facts = resources["nbgrader"]
+        if facts["assignment"] not in CHAPTERS or not Path(filename).resolve().is_relative_to(home_of(self.config, facts)):
+            return super().from_filename(filename, resources=resources, **kw)
+        hand_ins = hand_ins_of(self.config, facts)
+        resources["metadata"] = ResourcesDict(name=facts["notebook"], path=str(Path(filename).parent))
+        return self.from_notebook_node(self._notebook(hand_ins, facts["assignment"], filename), resources=resources, **kw)
+
+    def _notebook(self, hand_ins: HandIns, chapter: str, filename: str) -> NotebookNode:
+        submission, document = hand_ins.chosen(chapter)
+        cells = [_node(cell) for cell in read_cells(document.text)] if document and document.text else []
+        told = [f"- {html.escape(note)}" for note in submission.notes]
+        if submission.refusal:
+            self.log.warning("%s can't be read as a notebook and is graded as an empty one", filename)
+            told.append(
+                f"**This file could not be read as a notebook** ({html.escape(submission.refusal)}), so it was graded as an "
+                "empty one. Expected a notebook as JupyterLab saves it. Open yours, save it, see that it opens again, and "
+                "hand it in anew."
             )
-            notebook = new_notebook(cells=[new_markdown_cell(text)])
-        return self.from_notebook_node(notebook, resources=resources, **kw)
+        if told:
+            cells.insert(0, new_markdown_cell("\n".join(["**What was graded**", "", *told])))
+        return new_notebook(cells=cells)
+
+
+def _node(cell: Cell) -> NotebookNode:
+    """Return a cell as nbgrader wants it; of its metadata only the grade cell's id is kept."""
+    make = {"code": new_code_cell, "markdown": new_markdown_cell}.get(cell.kind, new_raw_cell)
+    return make(cell.source, metadata={"nbgrader": {"grade_id": cell.grade_id}} if cell.grade_id else {})
 
 
 class MendCells(NbGraderPreprocessor):
@@ -148,21 +189,12 @@ class GradeParts(JudgeCells):
         """
         return warm_judge(self._sandbox(), _hidden_files())
 
-    def work_of(self, sources: list[str], parts: list[Part], facts: dict[str, Any]) -> Work:
-        """Return the cells' work; of a whole package, with what was handed in for the other chapters."""
-        work = super().work_of(sources, parts, facts)
-        if any(is_whole_package(part.chapter) for part in parts):
-            self._add_other_chapters(work, facts)
-        return work
-
-    def _add_other_chapters(self, work: Work, facts: dict[str, Any]) -> None:
-        """Add what the student handed in for the chapters in which the package was written."""
-        places = CourseDirectory(config=self.config)
-        for chapter in CHAPTERS:
-            folder = Path(places.format_path(places.submitted_directory, facts["student"], chapter))
-            if chapter != facts["assignment"] and folder.is_dir():
-                for submission in submissions.read(folder, facts["student"], chapter):
-                    work.update(submission.work)
+    def work_of(self, nb: NotebookNode, parts: list[Part], facts: dict[str, Any]) -> Work:
+        """Return the work that counts; ``nb`` only shows it."""
+        submission = hand_ins_of(self.config, facts).chosen(facts["assignment"])[0]
+        if submission.refusal:
+            submission.work.problems.update({part.id: submission.refusal for part in parts})
+        return submission.work
 
     def _sandbox(self) -> bool:
         if not self.sandboxed:

@@ -46,16 +46,6 @@ def write_reports(rows: Sequence[dict[str, Any]], out: Path, sandboxed: bool) ->
             file.write(feedback_page(row))
 
 
-def one_each(rows: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """Yield a student's first row of a chapter, which is the graded one where the same name handed in twice."""
-    seen: set[tuple[str, str]] = set()
-    for row in rows:
-        whose = (row["student"], row["chapter"])
-        if whose not in seen:
-            seen.add(whose)
-            yield row
-
-
 def feedback_page(row: dict[str, Any]) -> str:
     """Return a student's feedback as a page of its own; everything in it is escaped."""
     title = html.escape(f"{row['student']}: {row['chapter']}")
@@ -75,7 +65,7 @@ def feedback_page(row: dict[str, Any]) -> str:
 def _pages(rows: Iterable[dict[str, Any]]) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield a file name for each student's page; no two are one, on a disk that ignores case either."""
     taken: set[str] = set()
-    for row in one_each(rows):
+    for row in rows:
         student = re.sub(r"[^\w.-]", "_", row["student"]).encode()[:150].decode(errors="ignore")
         while (name := f"{student}-{row['chapter']}.html").casefold() in taken:
             student += "_"

@@ -18,7 +18,8 @@ from autograder.judge.results import PartResult
 from autograder.parts import PARTS, Part, part_of_grade_id
 from autograder.student import display
 from autograder.student.workspace import Workspace, WorkspaceError
-from autograder.text.work import Work, work_of_cells
+from autograder.text.notebook import cell_of, work_of_notebook
+from autograder.text.work import Work
 
 
 class JudgeCells(NbGraderPreprocessor):
@@ -29,10 +30,9 @@ class JudgeCells(NbGraderPreprocessor):
         cells = [cell for cell in nb.cells if is_grade(cell) and cell.cell_type == "code"]
         wanted = {grade_id_of(cell): part_of_grade_id(grade_id_of(cell)) for cell in cells}
         parts = [part for part in PARTS if part in wanted.values()]
-        sources = [cell.source for cell in nb.cells if cell.cell_type == "code"]
         results = {}
         if parts:
-            work = self.work_of(sources, parts, resources.get("nbgrader", {}))
+            work = self.work_of(nb, parts, resources.get("nbgrader", {}))
             results = {result.id: result for result in self.judge().judge(work, parts)}
         for cell in cells:
             part = wanted[grade_id_of(cell)]
@@ -44,9 +44,9 @@ class JudgeCells(NbGraderPreprocessor):
         """Return the judge of this process."""
         return warm_judge()
 
-    def work_of(self, sources: list[str], parts: list[Part], facts: dict[str, Any]) -> Work:
+    def work_of(self, nb: NotebookNode, parts: list[Part], facts: dict[str, Any]) -> Work:
         """Return the work to judge: what the cells hold, and what else counts with it."""
-        return work_of_cells(sources)
+        return work_of_notebook(map(cell_of, nb.cells))
 
     def outputs_of(self, result: PartResult | None, points: float) -> list[NotebookNode]:
         """Return the outputs of a grade cell: the feedback, and a finite number as its result."""
@@ -68,7 +68,7 @@ class JudgeCells(NbGraderPreprocessor):
 class ValidateParts(JudgeCells):
     """Judge for the Validate button: no sandbox, earlier chapters from the student's workspace, reasons as errors."""
 
-    def work_of(self, sources: list[str], parts: list[Part], facts: dict[str, Any]) -> Work:
+    def work_of(self, nb: NotebookNode, parts: list[Part], facts: dict[str, Any]) -> Work:
         """Return the cells' work, and the other chapters' from the workspace."""
         try:
             work = Workspace().read()
@@ -76,7 +76,7 @@ class ValidateParts(JudgeCells):
             work = Work()
         for module in {part.module for part in parts if not part.together}:
             work.forget(module)
-        work.update(work_of_cells(sources))
+        work.update(work_of_notebook(map(cell_of, nb.cells)))
         return work
 
     def outputs_of(self, result: PartResult | None, points: float) -> list[NotebookNode]:

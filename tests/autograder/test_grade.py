@@ -172,24 +172,6 @@ def test_the_shell_names_what_it_refused_and_why(tmp_path, capfd):
     assert told.out.startswith("0 graded, 1 refused; see ")
 
 
-def test_what_comes_second_under_a_name_undoes_neither_the_page_nor_the_mark_of_the_first(tmp_path, monkeypatch):
-    book = json.dumps(notebook("%%module models/config.py head_dim\ndef head_dim_of(hf_config):\n    return 1\n"))
-    for folder, text in (("one", book), ("two", "{")):
-        (tmp_path / folder).mkdir()
-        (tmp_path / folder / "zoe.ipynb").write_text(text)
-    submissions = find([tmp_path / folder / "zoe.ipynb" for folder in ("one", "two")], "01_config")
-    row = {"student": "zoe", "chapter": "01_config", "points": 2, "max_points": 28, "parts": [], "feedback": []}
-    graded = {**row, "status": "graded", "message": ""}
-    monkeypatch.setattr("autograder.classroom.grade.run_all", lambda pending, **_: [(key, graded) for key in pending])
-    written = []
-    monkeypatch.setattr("autograder.classroom.gradebook.write_rows", lambda rows, url: written.extend(rows))
-    monkeypatch.setattr("autograder.classroom.grade.find", lambda *_: submissions)
-    words = [str(tmp_path), "--out", str(tmp_path / "out"), "--no-sandbox", "--gradebook", "sqlite://"]
-    assert main(words) == 1
-    assert written == [graded]
-    assert "2 of 28 points" in (tmp_path / "out/feedback/zoe-01_config.html").read_text()
-
-
 def test_pages_of_names_that_are_hardly_letters_or_differ_in_case_stay_apart(tmp_path):
     names = ["王伟", "李娜", "Ada K", "Ada_K", "ann", "Ann", "名" * 80]
     write_reports([refused_row(Submission(name, "01_config", refusal="no")) for name in names], tmp_path, True)

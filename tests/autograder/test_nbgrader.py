@@ -1,28 +1,27 @@
 """nbgrader stays the system of record: its own commands work with our judge and agree with ``grade`` to the point."""
 
 import csv
+import html
 import json
 import os
-import random
 import shutil
 import subprocess
 import sys
+import zipfile
 
 import pytest
 from nbgrader.api import Gradebook
 
 from autograder import paths
-from autograder.authoring import wrong_solutions
 from autograder.classroom.grade import grade
 from autograder.classroom.submissions import find
-from autograder.parts import BY_ID, grade_id, parts_of_chapter
+from autograder.parts import grade_id, parts_of_chapter
 from autograder.text.reference import piece
-from autograder.text.work import read_cell
+from autograder.text.trees import student_module
+from tests.autograder.hand_ins import CHAPTER, OWN, HandIn, fill, mixed_class
 
 pytestmark = pytest.mark.sandbox
-CHAPTER = "01_config"
 WRITTEN = [part for part in parts_of_chapter(CHAPTER) if not part.together]
-CHEAP = ["config.head_dim", "config.kv_bytes", "config.biases", "config.moe"]
 
 
 class Course:
@@ -55,10 +54,8 @@ class Course:
     def release(self):
         return json.loads((self.root / "notebooks" / CHAPTER / f"{CHAPTER}.ipynb").read_text())
 
-    def hand_in(self, student, book):
-        folder = self.root / "submitted" / student / CHAPTER
-        folder.mkdir(parents=True)
-        (folder / f"{CHAPTER}.ipynb").write_text(json.dumps(book))
+    def hand_in(self, student, hand_in):
+        hand_in.write(self.root / "submitted" / student)
 
     def gradebook(self):
         return Gradebook(f"sqlite:///{self.root / 'gradebook.db'}")
@@ -70,87 +67,91 @@ class Course:
             return {line["student_id"]: round(float(line["score"]), 6) for line in csv.DictReader(file)}
 
 
-def fill(book, texts):
-    """Put texts into a release notebook's part cells."""
-    for cell in book["cells"]:
-        found = read_cell("".join(cell["source"])) if cell["cell_type"] == "code" else None
-        if found and f"config.{found[1]}" in texts:
-            cell["source"] = f"%%module {found[0]} {found[1]}\n" + texts[f"config.{found[1]}"]
-    return book
-
-
-def without(book, *grade_ids):
-    book["cells"] = [c for c in book["cells"] if c["metadata"].get("nbgrader", {}).get("grade_id") not in grade_ids]
-    return book
-
-
-def mixed_class(release):
-    """Thirty submissions: right, blank, single mistakes, damaged cells, odd text."""
-    right = {part.id: piece(part.id) for part in WRITTEN}
-    source = random.Random(3)
-    wrong = [entry for entry in wrong_solutions.entries() if entry["part"] in CHEAP]
-    made = {"right": fill(release(), right), "blank": release()}
-    made["no-metadata"] = fill(release(), {name: right[name] for name in CHEAP})
-    for cell in made["no-metadata"]["cells"]:
-        cell["metadata"] = {}
-    made["deleted-check"] = without(fill(release(), {CHEAP[0]: right[CHEAP[0]]}), "check-config-head_dim")
-    gone = [f"{kind}-config-{name}" for kind in ("part", "check") for name in ("moe", "biases", "sizes")]
-    made["deleted-both"] = without(fill(release(), {name: right[name] for name in CHEAP[:2]}), *gone)
-    made["forged-output"] = fill(release(), {})
-    for cell in made["forged-output"]["cells"]:
-        if cell["cell_type"] == "code":
-            result = {
-                "output_type": "execute_result",
-                "data": {"text/plain": "1000"},
-                "metadata": {},
-                "execution_count": 1,
-            }
-            cell["outputs"] = [result]
-    made["more-points"] = fill(release(), {CHEAP[0]: right[CHEAP[0]]})
-    for cell in made["more-points"]["cells"]:
-        facts = cell["metadata"].get("nbgrader", {})
-        if "points" in facts:
-            facts["points"], facts["locked"] = 1e9, False
-    made["edited-check"] = fill(release(), {CHEAP[0]: right[CHEAP[0]]})
-    for cell in made["edited-check"]["cells"]:
-        if "".join(cell["source"]).startswith("check("):
-            cell["source"] = "2.0"
-    while len(made) < 30:
-        chosen = source.sample(CHEAP, source.randint(1, 2))
-        texts = {name: right[name] for name in chosen}
-        entry = source.choice(wrong)
-        if source.random() < 0.7:
-            texts[entry["part"]] = wrong_solutions.text_of(entry)
-        made[f"student-{len(made):02}"] = fill(release(), texts)
-    return made
-
-
 @pytest.fixture(scope="module")
 def course(tmp_path_factory):
     made = Course(tmp_path_factory.mktemp("course"))
     made.nbgrader("generate_assignment", CHAPTER)
-    for student, book in mixed_class(made.release).items():
-        made.hand_in(student, book)
-    made.nbgrader("autograde", CHAPTER)
+    for student, hand_in in mixed_class(made.release).items():
+        made.hand_in(student, hand_in)
+    made.told = made.nbgrader("autograde", CHAPTER)
     return made
 
 
 @pytest.fixture(scope="module")
-def rows(course):
-    found = find([course.root / "submitted"])
-    graded = grade(found, course.root / "out", jobs=2, hidden_folder=course.root / "instructor", show_bar=False)
+def found(course):
+    return {each.student: each for each in find([course.root / "submitted"], CHAPTER)}
+
+
+@pytest.fixture(scope="module")
+def rows(course, found):
+    out = course.root / "out"
+    graded = grade(list(found.values()), out, jobs=2, hidden_folder=course.root / "instructor", show_bar=False)
     return {row["student"]: row for row in graded}
 
 
 @pytest.mark.timeout(900)
-def test_nbgrader_and_grade_agree_to_the_point_on_a_mixed_class(course, rows):
+def test_nbgrader_and_grade_agree_to_the_point_on_every_shape_of_hand_in(course, rows):
     scores = course.scores()
     assert len(scores) == len(rows) == 30
     assert scores == {student: row["points"] for student, row in rows.items()}
-    assert scores["right"] == sum(part.points for part in parts_of_chapter(CHAPTER))
-    assert scores["blank"] == scores["forged-output"] == 0
-    assert scores["deleted-check"] == scores["more-points"] == scores["edited-check"] == 2
-    assert scores["no-metadata"] == sum(BY_ID[name].points for name in CHEAP)
+    expected = {student: hand_in.points for student, hand_in in mixed_class(course.release).items()}
+    assert {student: score for student, score in scores.items() if expected[student] is not None} == {
+        student: points for student, points in expected.items() if points is not None
+    }
+
+
+def test_a_zip_a_notebook_and_a_collected_download_hold_the_same_work(course, found, tmp_path):
+    """A mark depends on the work alone."""
+    work = {student: each.work for student, each in found.items() if not each.refusal}
+    download = tmp_path / "downloaded" / CHAPTER / "archive"
+    for folder in (tmp_path / "zips", tmp_path / "flat", download):
+        folder.mkdir(parents=True)
+    with zipfile.ZipFile(download / "moodle.zip", "w") as moodle:
+        for number, (student, hand_in) in enumerate(sorted(mixed_class(course.release).items())):
+            home = course.root / "submitted" / student
+            with zipfile.ZipFile(tmp_path / "zips" / f"{student}.zip", "w") as archive:
+                for name in hand_in.files:
+                    archive.write(home / name, f"my work/{name}")
+            moodle.write(tmp_path / "zips" / f"{student}.zip", f"{student}_{number}_assignsubmission_file_/zoe.zip")
+            if len(hand_in.files) == 1:
+                shutil.copy(home / next(iter(hand_in.files)), tmp_path / "flat" / f"{student}.ipynb")
+    assert {each.student: each.work for each in find([tmp_path / "zips"], CHAPTER) if not each.refusal} == work
+    flat = {each.student: each.work for each in find([tmp_path / "flat"], CHAPTER) if not each.refusal}
+    assert len(flat) > 20 and flat == {student: work[student] for student in flat}
+    told = course.nbgrader("zip_collect", CHAPTER, f"--CourseDirectory.root={tmp_path}")
+    assert "other-chapter: nothing in it is of 01_config; it holds 02_decoder" in told
+    collected = {each.student: each.work for each in find([tmp_path / "submitted"], CHAPTER)}
+    assert sorted(work.keys() - collected.keys()) == ["modules", "other-chapter"]
+    assert collected == {student: work[student] for student in collected}
+
+
+def test_the_same_parts_are_read_from_a_module_tree(found, tmp_path):
+    for student, each in found.items():
+        place = tmp_path / student / "minisgl" / "models" / "config.py"
+        place.parent.mkdir(parents=True)
+        place.write_text(student_module(each.work, "models/config.py"))
+    trees = {each.student: each.work.pieces for each in find([tmp_path], CHAPTER)}
+    assert trees == {student: each.work.pieces for student, each in found.items()}
+
+
+@pytest.mark.parametrize(
+    ("student", "words"),
+    [
+        ("no-magic", "head_dim_of stands in a cell without %%module; head its cell with: %%module models/config.py head_dim"),
+        ("writefile", "head_dim_of stands under %%writefile; head its cell with"),
+        ("markdown", "head_dim_of stands in a markdown cell; head its cell with"),
+        ("other-name", "head_dim_of is missing; there is a head_dims_of: give it the name that the task says"),
+        ("untouched-beside", "left aside: untouched-beside/01_config/01_config.ipynb (nothing is written in it)"),
+        ("older-second", "left aside: older-second/01_config/01_config (1).ipynb (older-second/"),
+        ("other-chapter", "nothing in it is of 01_config; it holds 02_decoder"),
+        ("damaged", "isn't a notebook: its JSON is broken"),
+    ],
+)
+def test_work_that_cannot_count_says_why_by_both_routes(course, rows, student, words):
+    page = (course.root / "out" / "feedback" / f"{student}-{CHAPTER}.html").read_text()
+    assert words in html.unescape(page)
+    autograded = (course.root / "autograded" / student / CHAPTER / f"{CHAPTER}.ipynb").read_text()
+    assert words in html.unescape(autograded)
 
 
 @pytest.mark.timeout(900)
@@ -235,8 +236,7 @@ def test_a_notebook_saved_half_way_gets_0_and_is_told_why(tmp_path):
     whole = json.dumps(course.release())
     damaged = {"half": whole[: len(whole) // 2], "empty": "", "other": "[1, 2]"}
     for student, text in damaged.items():
-        course.hand_in(student, course.release())
-        (course.root / "submitted" / student / CHAPTER / f"{CHAPTER}.ipynb").write_text(text)
+        course.hand_in(student, HandIn({OWN: text.encode()}))
     shown = course.nbgrader("autograde", CHAPTER)
     assert shown.count("can't be read as a notebook and is graded as an empty one") == 3 and "Traceback" not in shown
     assert course.scores() == dict.fromkeys(damaged, 0)

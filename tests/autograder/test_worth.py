@@ -6,10 +6,12 @@ import zlib
 import pytest
 
 from autograder.classroom import grading
-from autograder.classroom.submissions import find
+from autograder.classroom.grading import payload_of
+from autograder.classroom.submissions import Submission, find
 from autograder.judge.judge_errors import JudgeError
 from autograder.judge.results import TestResult, summarize, without_points, worth_nothing
 from autograder.parts import parts_of_chapter
+from autograder.text.work import Work
 
 
 def results(visible: str, hidden: str, refusal: str = "passed"):
@@ -67,7 +69,7 @@ def test_a_submission_that_breaks_the_grader_is_refused_and_a_broken_installatio
     monkeypatch, capsys, ok
 ):
     monkeypatch.setattr(grading, "_judge", lambda payload: Broken(ok))
-    payload = {"student": "eve", "chapter": "01_config", "pieces": {"config.sizes": "hostile"}, "problems": {}}
+    payload = payload_of(Submission("eve", "01_config", Work({"config.sizes": "hostile"})), True, {})
     if not ok:
         with pytest.raises(JudgeError):
             grading.grade_one(payload)
