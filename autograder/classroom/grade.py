@@ -16,14 +16,14 @@ from typing import Any
 
 from autograder import paths
 from autograder.classroom import hidden
-from autograder.classroom.grading import payload_of, refused_row
+from autograder.classroom.grading import grade_one, payload_of, refused_row
 from autograder.classroom.reports import write_reports
 from autograder.classroom.row_log import RowLog, Rows
 from autograder.classroom.schedulers import run_all
+from autograder.classroom.self_check import expect_full_marks, rules_digest
 from autograder.classroom.submissions import Submission, find
 from autograder.judge.judge_errors import failure_text
-from autograder.parts import GRADED_MODULES, select
-from autograder.text import reference
+from autograder.parts import select
 from autograder.worker import sandbox
 
 SHOWN_REFUSALS = 20
@@ -126,25 +126,14 @@ def grade(
     }
     with RowLog(out / "progress.jsonl") as log:
         pending = {key: payload for key, payload in payloads.items() if key not in log}
+        chapters = {payload["chapter"] for payload in pending.values()}
+        expect_full_marks(chapters, hidden_files, sandboxed=sandboxed, rules=rules, jobs=jobs, scheduler=scheduler)
         show_bar = show_bar and bool(pending)
-        for key, row in run_all(pending, jobs=jobs, scheduler=scheduler, total=len(payloads), show_bar=show_bar):
+        for key, row in run_all(pending, grade_one, jobs=jobs, scheduler=scheduler, total=len(payloads), show_bar=show_bar):
             log.add(key, row)
         rows = Rows(log, list(payloads), [refused_row(each) for each in submissions if each.refusal])
         write_reports(rows, out, sandboxed)
     return rows
-
-
-def rules_digest(hidden_files: dict[str, str], sandboxed: bool) -> str:
-    """Return a digest of everything but the submission that a mark depends on."""
-    digest = hashlib.sha256(f"{hidden.digest(hidden_files)}{sandboxed}".encode())
-    home = Path(__file__).resolve().parents[1]
-    for folder in (paths.checks_root(), home, paths.reference_root()):
-        for path in sorted(folder.rglob("*")):
-            if path.suffix in (".py", ".json", ".toml") and path.is_file():
-                digest.update(path.relative_to(folder).as_posix().encode() + path.read_bytes())
-    for module in GRADED_MODULES:
-        digest.update(reference.header(module).encode())
-    return digest.hexdigest()[:16]
 
 
 def _key(payload: dict[str, Any], rules: str) -> str:

@@ -11,6 +11,7 @@ import secrets
 from pathlib import Path
 
 from autograder import paths
+from autograder.judge.hidden_files import syntax_problems
 
 
 def default_folder() -> Path:
@@ -20,14 +21,21 @@ def default_folder() -> Path:
 
 
 def prepare(folder: Path | None = None) -> dict[str, str]:
-    """Return the hidden folder's files (name -> text); a seed is drawn on first use."""
+    """Return the hidden folder's files (name -> text); a seed is drawn on first use.
+
+    Raises:
+        ValueError: a JSON file can't be read as one, or has another form; the message says where.
+    """
     folder = folder or default_folder()
     folder.mkdir(parents=True, exist_ok=True)
     seed = folder / "seed"
     if not seed.is_file():
         seed.write_text(secrets.token_hex(16) + "\n")
         seed.chmod(0o600)
-    return {path.name: path.read_text() for path in [seed, *sorted(folder.glob("*.json"))]}
+    files = {path.name: path.read_text() for path in [seed, *sorted(folder.glob("*.json"))]}
+    if broken := syntax_problems(files):
+        raise ValueError(f"the hidden cases in {folder} can't be read: " + "\n".join(broken))
+    return files
 
 
 def digest(files: dict[str, str]) -> str:

@@ -26,13 +26,13 @@ from nbgrader.coursedir import CourseDirectory
 from nbgrader.preprocessors import NbGraderPreprocessor
 from traitlets import Bool
 
-from autograder.classroom import hidden
+from autograder.classroom import hidden, self_check
 from autograder.classroom.claims import Claim
 from autograder.classroom.collecting import CollectWhatCounts
 from autograder.classroom.grading import warm_judge
 from autograder.classroom.submissions import HandIns
-from autograder.parts import CHAPTERS, Part
-from autograder.student.validate import JudgeCells, grade_id_of
+from autograder.parts import CHAPTERS, Part, part_of_grade_id
+from autograder.student.validate import JudgeCells, grade_id_of, is_grade
 from autograder.text.notebook import Cell, read_cells
 from autograder.text.work import Work
 from autograder.worker import sandbox
@@ -181,12 +181,21 @@ class GradeParts(JudgeCells):
         config=True
     )
 
-    def judge(self) -> Any:
-        """Return the judge of this process.
+    def preprocess(self, nb: NotebookNode, resources: Any) -> tuple[NotebookNode, Any]:
+        """Judge and write outputs, in place.
 
         Raises:
-            NbGraderException: there is no sandbox and it wasn't switched off.
+            NbGraderException: there is no sandbox and it wasn't switched off, or the judge doesn't give the reference
+                full marks: no submission is graded then.
         """
+        parts = {part_of_grade_id(grade_id_of(cell)) for cell in nb.cells if is_grade(cell)}
+        for chapter in sorted({part.chapter for part in parts if part is not None}):
+            if reason := _trouble(chapter, self._sandbox()):
+                raise NbGraderException(reason)
+        return super().preprocess(nb, resources)
+
+    def judge(self) -> Any:
+        """Return the judge of this process."""
         return warm_judge(self._sandbox(), _hidden_files())
 
     def work_of(self, nb: NotebookNode, parts: list[Part], facts: dict[str, Any]) -> Work:
@@ -206,6 +215,22 @@ class GradeParts(JudgeCells):
                 f"grade with --GradeParts.sandboxed=False if you trust every submission."
             )
         return True
+
+
+@functools.cache
+def _trouble(chapter: str, sandboxed: bool) -> str:
+    """Return why the judge can't be believed about a chapter; it is asked once in each run."""
+    try:
+        files = _hidden_files()
+    except ValueError as slip:
+        return str(slip)
+    rules = self_check.rules_digest(files, sandboxed)
+    if self_check.is_known(chapter, rules):
+        return ""
+    reason = self_check.trouble(self_check.payload(chapter, sandboxed, files))
+    if not reason:
+        self_check.remember(chapter, rules)
+    return reason
 
 
 @functools.cache

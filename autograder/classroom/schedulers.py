@@ -6,7 +6,7 @@ import multiprocessing
 import os
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
@@ -14,20 +14,23 @@ from typing import Any
 
 from tqdm.auto import tqdm
 
-from autograder.classroom.grading import close, grade_one
+from autograder.classroom.grading import close
 from autograder.judge.judge_errors import JudgeError
 
+Payloads = dict[str, dict[str, Any]]
+Task = Callable[[dict[str, Any]], Any]
 MAX_LOSSES = 3
 WATCH_S = 1.0
 
 
 def run_all(
-    payloads: dict[str, dict[str, Any]], *, jobs: int, scheduler: str | None, total: int, show_bar: bool
-) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield key and row of each submission as it is finished; only a few are in memory at a time.
+    payloads: Payloads, task: Task, *, jobs: int, scheduler: str | None, total: int, show_bar: bool
+) -> Iterator[tuple[str, Any]]:
+    """Yield key and result of each submission as it is finished; only a few are in memory at a time.
 
     Args:
         payloads: what to grade, by key.
+        task: what is done with each, in a grading process.
         jobs: local processes.
         scheduler: address of a Dask scheduler, in their place.
         total: of how many these are the rest, for the progress bar (with the time left).
@@ -35,18 +38,18 @@ def run_all(
     """
     bar = tqdm(total=total, initial=total - len(payloads), unit="submission", disable=not show_bar)
     with bar:
-        finished = _on_cluster(payloads, scheduler) if scheduler else _locally(payloads, jobs)
+        finished = _on_cluster(payloads, task, scheduler) if scheduler else _locally(payloads, task, jobs)
         for key, row in finished:
             bar.update()
             yield key, row
 
 
-def _locally(payloads: dict[str, dict[str, Any]], jobs: int) -> Iterator[tuple[str, dict[str, Any]]]:
+def _locally(payloads: Payloads, task: Task, jobs: int) -> Iterator[tuple[str, Any]]:
     left = dict(payloads)
     losses = 0
     while left:
         try:
-            for key, row in _with_pool(left, max(1, min(jobs, len(left)))):
+            for key, row in _with_pool(left, task, max(1, min(jobs, len(left)))):
                 del left[key]
                 yield key, row
         except BrokenProcessPool:  # a grading process was killed; what it had in hand is graded again
@@ -55,19 +58,19 @@ def _locally(payloads: dict[str, dict[str, Any]], jobs: int) -> Iterator[tuple[s
                 raise JudgeError(f"grading processes were lost {losses} times; is there too little memory?") from None
 
 
-def _with_pool(payloads: dict[str, dict[str, Any]], jobs: int) -> Iterator[tuple[str, dict[str, Any]]]:
+def _with_pool(payloads: Payloads, task: Task, jobs: int) -> Iterator[tuple[str, Any]]:
     from autograder.judge.judge import NEEDED_BY_CHECKS
 
     # Each grading process is forked from one that has imported what all need, which takes four seconds.
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["autograder.classroom.grading", "autograder.judge.judge", *NEEDED_BY_CHECKS])
     queue = iter(list(payloads.items()))
-    running: dict[Future[dict[str, Any]], str] = {}
+    running: dict[Future[Any], str] = {}
     with ProcessPoolExecutor(jobs, context, _end_with, (os.getpid(),)) as pool:
         try:
             while True:
                 while len(running) < 2 * jobs and (item := next(queue, None)) is not None:
-                    running[pool.submit(grade_one, item[1])] = item[0]
+                    running[pool.submit(task, item[1])] = item[0]
                 if not running:
                     return
                 for future in wait(running, return_when=FIRST_COMPLETED).done:
@@ -97,7 +100,7 @@ def _is_alive(pid: int) -> bool:
     return True
 
 
-def _on_cluster(payloads: dict[str, dict[str, Any]], address: str) -> Iterator[tuple[str, dict[str, Any]]]:
+def _on_cluster(payloads: Payloads, task: Task, address: str) -> Iterator[tuple[str, Any]]:
     from distributed import Client, as_completed
 
     with Client(address, timeout=30) as client:
@@ -109,7 +112,7 @@ def _on_cluster(payloads: dict[str, dict[str, Any]], address: str) -> Iterator[t
         def submit() -> None:
             item = next(queue, None)
             if item is not None:
-                future = client.submit(grade_one, item[1], key=f"grade-{item[0]}", retries=MAX_LOSSES, pure=False)
+                future = client.submit(task, item[1], key=f"{task.__name__}-{item[0]}", retries=MAX_LOSSES, pure=False)
                 keys[future.key] = item[0]
                 running.add(future)
 

@@ -133,9 +133,13 @@ class HiddenCases:
 
     Args:
         files: the text of each file of the instructor's folder, by name.
+
+    Attributes:
+        shown: whether messages may tell of them: only where the reference is judged, for the instructor.
     """
 
     def __init__(self, files: Mapping[str, str]) -> None:
+        self.shown = False
         self.seed = files.get("seed", "").strip()
         self.listed = {name: json.loads(text) for name, text in sorted(files.items()) if name.endswith(".json")}
         self._made: dict[str, list[Case]] = {}

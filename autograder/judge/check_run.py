@@ -14,7 +14,7 @@ import pytest
 
 from autograder import paths
 from autograder.judge.cases import Cases, HiddenCases
-from autograder.judge.check_items import HIDDEN_WORDS, is_hidden, part_id, short_id
+from autograder.judge.check_items import HIDDEN_WORDS, is_hidden, origin_of, part_id, short_id
 from autograder.judge.checking import CheckFailed, Subject
 from autograder.judge.judge_errors import JudgeError
 from autograder.judge.results import TestResult
@@ -255,7 +255,9 @@ class CheckRun:
         function = getattr(item, "function", None)
         title = (getattr(function, "__doc__", None) or item.name).strip().splitlines()[0]
         hidden = is_hidden(item)
-        if hidden and status not in ("passed", "not_written"):
+        if hidden and self.hidden is not None and self.hidden.shown:
+            title = f"{title} Hidden case: {origin_of(item)}."
+        elif hidden and status not in ("passed", "not_written"):
             message = f"{HIDDEN_WORDS.get(status, 'it fails')} on a hidden case"
             constants = getattr(getattr(function, "__code__", None), "co_consts", ())
             hint = hint if hint in constants else ""
