@@ -65,11 +65,12 @@ def refuses(
     bare: bool = True,
     **arguments: Any,
 ) -> None:
-    """Want a config to be refused with a ``ValueError`` whose message holds all of `names`."""
+    """Want a config to be refused with a ``ConfigError`` whose message holds all of `names`."""
     found = subject.outcome(probe, {"config": config, "bare": bare, **arguments})
     if found.status == "answered":
         expect(found.value, f"a ConfigError that names {', '.join(names)}", hint=hint)
     if found.status != "error" or found.error["type"] == "NotImplementedError":
         raise subject.failure(found)
     error = found.error
-    expect_refusal(Refusal(error["type"], tuple(error["bases"]), error["message"]), names=names, hint=hint)
+    refusal = Refusal(error["type"], tuple(error["bases"]), error["message"])
+    expect_refusal(refusal, names=names, hint=hint, error="ConfigError")

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
 import itertools
-import os
 import time
 from collections import Counter, defaultdict
 from collections.abc import Generator, Iterator, Sequence
@@ -14,9 +11,10 @@ import pytest
 
 from autograder import paths
 from autograder.judge.cases import Cases, HiddenCases
-from autograder.judge.check_items import HIDDEN_WORDS, is_hidden, origin_of, part_id, short_id
+from autograder.judge.check_items import HIDDEN_WORDS, is_hidden, origin_of, part_id, run_pytest, short_id
 from autograder.judge.checking import CheckFailed, Subject
 from autograder.judge.judge_errors import JudgeError
+from autograder.judge.questions import in_words
 from autograder.judge.results import TestResult
 from autograder.judge.subject import JUDGE
 from autograder.parts import BY_ID, Part
@@ -75,12 +73,7 @@ class CheckRun:
         Raises:
             JudgeError: a check file is broken or the worker can't work.
         """
-        options = ["-p", "no:cacheprovider", "-p", "no:terminal", "-p", "no:logging", "-p", "no:unraisableexception"]
-        options += ["-p", "no:threadexception", "-p", "no:warnings", "-p", "no:junitxml", "-p", "no:faulthandler"]
-        options += ["-c", os.devnull, "--rootdir", str(paths.checks_root()), "--confcutdir", str(paths.checks_root())]
-        options += ["--import-mode=importlib", "--capture=sys", "-o", "markers=part(id, weight=1): a part's check"]
-        with _quiet(), _environment(PYTEST_DISABLE_PLUGIN_AUTOLOAD="1"):
-            code = pytest.main([*options, *self._check_files()], plugins=[self])
+        code = run_pytest(self._check_files(), self)
         for tests in self.results.values():
             tests.sort(key=lambda test: self.test_order[test.id])
         if self.faults:
@@ -220,8 +213,8 @@ class CheckRun:
         if call.when == "call":
             if item not in self._doubtful:
                 self._read(item, call)
-                digests = self._subject.digests if self._subject else []
-                self.digests.setdefault(part_id(item), {})[short_id(item)] = list(digests)
+                digests = list(self._subject.digests) if self._subject else []
+                self.digests.setdefault(part_id(item), {})[short_id(item)] = digests
             self._subject = None
         elif call.excinfo is not None:
             self.faults.append(f"{item.nodeid} broke in its {call.when}: {call.excinfo.value!r}")
@@ -262,27 +255,12 @@ class CheckRun:
             constants = getattr(getattr(function, "__code__", None), "co_consts", ())
             hint = hint if hint in constants else ""
         marker = item.get_closest_marker("part")
-        weight = float(marker.kwargs.get("weight", 1)) if marker else 1.0
-        result = TestResult(short_id(item), status, title, clean(message, 3000), clean(hint, 1000), weight, hidden)
+        facts = marker.kwargs if marker else {}
+        weight, gist = float(facts.get("weight", 1)), bool(facts.get("gist"))
+        texts = clean(message, 3000), clean(hint, 1000)
+        questions = self._subject.questions if self._subject is not None and status not in ("passed", "not_written") else []
+        is_open = not hidden or (self.hidden is not None and self.hidden.shown)
+        asked = clean(in_words(*questions[-1]), 600) if questions and is_open else ""
+        result = TestResult(short_id(item), status, title, *texts, weight, hidden, gist, asked=asked)
         self.results.setdefault(part_id(item), []).append(result)
         self._num_slow[part_id(item), self._repeating] += status == "time_limit"
-
-
-@contextlib.contextmanager
-def _quiet() -> Iterator[None]:
-    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
-        yield
-
-
-@contextlib.contextmanager
-def _environment(**values: str) -> Iterator[None]:
-    before = {name: os.environ.get(name) for name in values}
-    os.environ.update(values)
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value

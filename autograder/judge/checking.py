@@ -31,8 +31,10 @@ compares plain data::
   of case it makes, so that the same work gets the same mark with any seed. What the answer hangs on has to be drawn
   with the former, or an answer could be known before.
 * Questions share a process, so no question of a case may tell what the answer to another one is: draw numbers for each.
-* A part is worth its points times the weight of its passed tests over the weight of all. The mark
-  ``part("config.together")`` is for tests that run all of the student's parts in one tree.
+* The mark ``part("config.head_dim", gist=True)`` is for the one behaviour that the part exists for: at least half of the
+  part's points hang on it. The other checks share the rest by ``weight``, whatever the number of their cases; one that
+  fails costs at least 15 % of the part.
+* The mark ``part("config.together")`` is for tests that run all of the student's parts in one tree.
 * Oracles are transformers, plain formulas and fixed figures, never the reference: a student kit has none.
 
 Hints in layers for ``hint("config.rope")`` stand in ``autograder/student/hints/<chapter>.toml``.
@@ -66,6 +68,12 @@ __all__ = [
     "wrong",
 ]
 
+LIBRARY_MISSING = (
+    "\nThis Python doesn't have that library. Use the standard library and what the course installs (python -m autograder "
+    "doctor lists it), or ask your instructor to install it where the work is graded."
+)
+
+
 @dataclass(frozen=True)
 class Refusal:
     """An exception that the code under judgement raised."""
@@ -83,6 +91,7 @@ class Subject:
         conversation: name of the conversation in which the questions are asked; empty: each in its own process.
         own_lines: the lines that the student wrote, of which a failure may show one; None: all are.
         digests: a digest of each answer so far, in order: by them a known wrong solution is recognized.
+        questions: each question so far, as probe and arguments.
         alone: whether no answer so far came out of a conversation.
     """
 
@@ -92,6 +101,7 @@ class Subject:
     conversation: str = ""
     own_lines: frozenset[str] | None = None
     digests: list[str] = field(default_factory=list)
+    questions: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
     alone: bool = True
     _folders: list[Path] = field(default_factory=list)
 
@@ -108,6 +118,7 @@ class Subject:
         found = self.tree.ask(
             probe, args or {}, self.limits.changed(limits or {}), measure=measure, conversation=conversation
         )
+        self.questions.append((probe, args or {}))
         self.digests.append(digest(found))
         self.alone &= found.alone
         return found
@@ -175,6 +186,7 @@ def failure_of(found: Outcome, own_lines: frozenset[str] | None = None) -> Check
     if error["type"] == "NotImplementedError" and error["frames"]:
         return CheckFailed(f"{error['frames'][-1]['function']} isn't written yet", status="not_written")
     text = f"your code raised {error['type']}: {error['message'][:600]}"
+    text += LIBRARY_MISSING if error["type"] == "ModuleNotFoundError" else ""
     own = [frame for frame in error["frames"] if own_lines is None or frame["text"].strip() in own_lines]
     if own:
         last = own[-1]

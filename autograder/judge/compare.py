@@ -211,12 +211,12 @@ def expect_keys(
         raise CheckFailed("\n".join([head, *lines[:MAX_LINES], *more]), hint=hint)
 
 
-def expect_refusal(refusal: Any, *, names: Sequence[str] = (), hint: str = "") -> None:
-    """Want a ``ValueError`` whose message holds each of the names."""
-    if "ValueError" not in refusal.bases:
+def expect_refusal(refusal: Any, *, names: Sequence[str] = (), hint: str = "", error: str = "ValueError") -> None:
+    """Want an error of this class, or one derived from it, whose message holds each of the names."""
+    if error not in (refusal.type, *refusal.bases):
         raise CheckFailed(
             "the error is of the wrong kind",
-            "a ConfigError, CheckpointError or other ValueError",
+            f"a {error}" if error != "ValueError" else "a ConfigError, CheckpointError or other ValueError",
             f"{refusal.type}: {refusal.message[:300]}",
             hint,
         )

@@ -114,7 +114,7 @@ def result_text(result: PartResult) -> str:
         lines.append(f"  The answers look like a known trap: {result.trap}.")
     for test, title, rest in _to_show(result):
         lines.append(f"  {MARKS[test.status][0]} {title}")
-        lines += [f"      {line}" for line in _written_lines(test.message)]
+        lines += [f"      {line}" for line in _written_lines(test.told)]
         if test.hint:
             lines.append(f"      hint: {test.hint}")
         if rest:
@@ -135,14 +135,12 @@ def result_html(result: PartResult) -> str:
     blocks = [head.rstrip()]
     if result.trap:
         blocks.append(f"<br><b>A known trap:</b> {html.escape(result.trap)}.")
-    opened: set[str] = set()
-    for test, title, rest in _to_show(result):
-        lines = "\n".join(_written_lines(test.message))
+    for number, (test, title, rest) in enumerate(_to_show(result)):
+        lines = "\n".join(_written_lines(test.told))
         body = f"{PRE}{html.escape(lines)}</pre>" if lines else ""
         tip = f"<i>Hint: {html.escape(test.hint)}</i>" if test.hint else ""
         more = f"<p>{html.escape(rest)}</p>" if rest else ""
-        state = "" if test.title in opened else " open"  # what else goes wrong with the same behaviour opens on demand
-        opened.add(test.title)
+        state = "" if number else " open"  # the first block is what to mend now; the others open on demand
         blocks.append(
             f"<details{state}>{SUMMARY}{MARKS[test.status][0]} {html.escape(title)}</summary>{body}{tip}{more}</details>"
         )
@@ -157,7 +155,13 @@ def _to_show(result: PartResult) -> list[tuple[TestResult, str, str]]:
     for test in result.tests:
         if test.status != "passed":
             ways.setdefault(_way(test), []).append(test)
-    return [(tests[0], *_titles(tests)) for tests in ways.values()]
+    return [(tests[0], _with_cost(title, tests), rest) for tests in ways.values() for title, rest in [_titles(tests)]]
+
+
+def _with_cost(title: str, tests: list[TestResult]) -> str:
+    """Put behind a title what its tests cost; all such costs of a part are what its mark lacks."""
+    cost = round(sum(test.cost for test in tests), 2)
+    return f"{title} [{cost:g} point{'' if cost == 1 else 's'} lost]" if cost else title
 
 
 def _way(test: TestResult) -> tuple[str, ...]:

@@ -186,3 +186,26 @@ def test_an_error_in_the_courses_code_is_told_without_a_line_of_it():
     told = str(failure_of(found, frozenset({"return other(1)"})))
     assert "in mine (models/config.py, line 9): return other(1)" in told and "the course's own other" in told
     assert "secret" not in told and "secret" in str(failure_of(found))
+
+
+def told(judge, part_id, text):
+    (result,) = judge.judge(Work({part_id: text}), [BY_ID[part_id]])
+    return [test for test in result.tests if test.status != "passed"]
+
+
+def test_a_message_begins_with_the_input(judge):
+    first, *others = told(judge, HEAD_DIM.id, WRONG)
+    assert first.asked.startswith("config.head_dim: Qwen3-0.6B's config")
+    assert first.told.startswith(f"asked:    {first.asked}\n")
+    assert any("head_dim " in test.asked for test in [first, *others])
+
+
+def test_another_error_is_not_enough_where_a_config_error_is_asked_for(judge):
+    right = reference_work(CHAPTER).pieces["config.architecture"]
+    failed = told(judge, "config.architecture", right.replace("raise ConfigError", "raise ValueError"))
+    assert failed and all("expected: a ConfigError" in test.message for test in failed)
+
+
+def test_a_library_that_is_not_here_is_told_with_what_to_do(judge):
+    text = "def head_dim_of(h):\n    import nothing_of_this_name\n"
+    assert "This Python doesn't have that library." in told(judge, HEAD_DIM.id, text)[0].message

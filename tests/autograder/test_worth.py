@@ -1,16 +1,21 @@
 """Work that only looks as if it were partly right earns nothing."""
 
+import re
 import zipfile
 import zlib
+from collections import Counter
+from dataclasses import replace
 
 import pytest
 
+from autograder import paths
 from autograder.classroom import grading
 from autograder.classroom.grading import payload_of
 from autograder.classroom.submissions import Submission, find
 from autograder.judge.judge_errors import JudgeError
 from autograder.judge.results import TestResult, summarize, without_points, worth_nothing
-from autograder.parts import parts_of_chapter
+from autograder.parts import PARTS, parts_of_chapter
+from autograder.student.display import result_text
 from autograder.text.work import Work
 
 
@@ -28,7 +33,7 @@ def test_answers_to_the_shown_cases_alone_are_worth_nothing():
 def test_work_that_is_wrong_in_both_keeps_its_other_points():
     tests = results("failed", "failed")
     assert worth_nothing(tests, {"a::test_refusal": ["error:ConfigError"], "a::test_x[small]": ["abc"]}) == ""
-    assert summarize("config.sizes", 4, tests).points == 1
+    assert summarize("config.sizes", 4, tests).points == 2  # one of two checks
 
 
 def test_right_work_is_worth_its_points():
@@ -42,6 +47,53 @@ def test_refusing_everything_is_worth_nothing():
     assert "whatever it is asked" in reason
     assert without_points(summarize("config.sizes", 4, tests), reason).points == 0
     assert worth_nothing(tests, {**digests, "a::test_2": ["abc"]}) == ""
+
+
+def check_of(name: str, *statuses: str, gist: bool = False, weight: float = 1):
+    tests = [TestResult(f"a::{name}[{number}]", status, name) for number, status in enumerate(statuses)]
+    return [replace(test, gist=gist, weight=weight) for test in tests]
+
+
+@pytest.mark.parametrize(
+    ("gist", "others", "points"),
+    [
+        (["passed"] * 4, [], 10),
+        (["failed"] * 4, [], 5),  # half hangs on it, whatever the number of cases
+        (["failed", "passed", "passed", "passed"], [], 8.5),  # and any failure is felt
+        (["passed"] * 4, ["small"], 8.5),
+        (["passed"] * 4, ["big"], 7.14),
+        (["passed"] * 4, ["small", "big"], 5.64),
+        (["passed"] * 4, ["small", "middle", "big"], 5),  # together no more than their half
+        (["failed"] * 4, ["small", "middle", "big"], 0),
+    ],
+)
+def test_marks_follow_gravity_and_the_costs_add_up_to_what_the_mark_lacks(gist, others, points):
+    tests = check_of("gist", *gist, gist=True)
+    for name, weight in (("small", 1), ("middle", 2), ("big", 4)):
+        tests += check_of(name, *["failed" if name in others else "passed"] * 3, weight=weight)
+    result = summarize("config.sizes", 10, tests)
+    assert result.points == points
+    assert round(sum(test.cost for test in result.tests), 2) == round(10 - points, 2)
+    shown = [float(cost) for cost in re.findall(r"\[([\d.]+) points? lost\]", result_text(result))]
+    assert round(sum(shown), 2) == round(10 - points, 2)
+
+
+def test_costs_are_whole_cents_that_add_up():
+    result = summarize("config.sizes", 1, check_of("thirds", "failed", "failed", "failed"))
+    assert sorted(test.cost for test in result.tests) == [0.33, 0.33, 0.34]
+    assert result.as_report()["tests"][0]["cost"] == 0.34
+
+
+def test_every_part_names_the_behaviour_it_exists_for():
+    marks = [mark for path in paths.checks_root().glob("test_*.py") for mark in part_marks(path)]
+    named = Counter(part for part, is_gist in marks if is_gist)
+    assert named == Counter(part.id for part in PARTS)
+
+
+def part_marks(path):
+    """Return part and whether it is its gist, of each check of a file."""
+    for name, keywords in re.findall(r"^@pytest\.mark\.part\(\"([\w.]+)\"(.*)\)$", path.read_text(), re.MULTILINE):
+        yield name, "gist=True" in keywords
 
 
 def test_a_part_that_has_nothing_to_refuse_only_fails():

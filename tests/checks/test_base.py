@@ -13,7 +13,7 @@ def test_a_model_is_a_layer(subject):
     expect(base_class["keys"], ["weight"], what="the keys of a subclass", hint="don't hide BaseOP's state_dict")
 
 
-@pytest.mark.part("base.base_llm_model")
+@pytest.mark.part("base.base_llm_model", gist=True)
 def test_a_model_without_forward_cannot_be_created(subject):
     """Neither BaseLLMModel nor a subclass that forgets forward can be created."""
     base_class = subject.ask("decoder.base_class")

@@ -34,14 +34,14 @@ def fields_of(sizes: dict[str, int], **changes: Any) -> dict[str, Any]:
     return config(QWEN3_0_6B, **{HF_NAMES.get(name, name): value for name, value in sizes.items()}, **changes)
 
 
-@pytest.mark.part("config.sizes")
+@pytest.mark.part("config.sizes", gist=True)
 @pytest.mark.parametrize("case", cases("sizes", visible=[{"id": "small", "sizes": SMALL}], draw=draw_sizes))
 def test_any_sizes_are_read_as_they_are(subject, case):
     """Six sizes of a model that nobody published."""
     gives(subject, "config.sizes", fields_of(case["sizes"]), case["sizes"], hint="each size comes from its own field")
 
 
-@pytest.mark.part("config.head_dim")
+@pytest.mark.part("config.head_dim", gist=True)
 @pytest.mark.parametrize("case", cases("head_dim", visible=[{"id": "small", "sizes": SMALL}], draw=draw_sizes))
 def test_any_head_dim_is_found(subject, case):
     """Given it wins; absent it is hidden over heads, for any sizes."""
@@ -64,7 +64,7 @@ def draw_rope(source: random.Random) -> dict[str, Any]:
 ROPES = [{"id": "small", "new": {"base": 12345.0, "factor": 3.0}, "old": {"base": 777.0, "factor": 5.0}}]
 
 
-@pytest.mark.part("config.rope_parameters")
+@pytest.mark.part("config.rope_parameters", gist=True)
 @pytest.mark.parametrize("case", cases("rope_parameters", visible=ROPES, draw=draw_rope))
 def test_any_base_and_factor_are_found_in_either_home(subject, case):
     """A linear RoPE with a base that nobody uses, written the old or the new way."""
@@ -76,7 +76,7 @@ def test_any_base_and_factor_are_found_in_either_home(subject, case):
         gives(subject, "config.rope_parameters", fields, expected, hint=hint)
 
 
-@pytest.mark.part("config.kv_bytes")
+@pytest.mark.part("config.kv_bytes", gist=True)
 @pytest.mark.parametrize("case", cases("kv_bytes", visible=[{"id": "small", "sizes": SMALL}], draw=draw_sizes))
 def test_kv_bytes_of_any_sizes(subject, case):
     """Two tensors a layer, kv heads times head_dim numbers each, of the dtype's size."""

@@ -9,7 +9,7 @@ KNOWN = ("LlamaForCausalLM", "Qwen2ForCausalLM", "Qwen3ForCausalLM", "Qwen3MoeFo
 MODEL_TYPES = dict(zip(("llama", "qwen2", "qwen3", "qwen3_moe"), KNOWN, strict=True))
 
 
-@pytest.mark.part("config.architecture")
+@pytest.mark.part("config.architecture", gist=True)
 @pytest.mark.parametrize("name", KNOWN)
 def test_architectures_decides_even_against_model_type(subject, name):
     """The first entry of architectures decides, whatever model_type says."""

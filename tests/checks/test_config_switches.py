@@ -10,7 +10,7 @@ KNOWN = ("LlamaForCausalLM", "Qwen2ForCausalLM", "Qwen3ForCausalLM", "Qwen3MoeFo
 DENSE = KNOWN[:3]
 
 
-@pytest.mark.part("config.biases", weight=2)
+@pytest.mark.part("config.biases", weight=2, gist=True)
 def test_qwen2_has_qkv_biases_that_no_field_mentions(subject):
     """q, k and v have them, o_proj doesn't, whatever the file says."""
     expected = {"attention_bias": True, "attention_out_bias": False, "mlp_bias": False}

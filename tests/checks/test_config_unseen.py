@@ -59,7 +59,7 @@ SCALINGS = [
 ]
 
 
-@pytest.mark.part("config.rope")
+@pytest.mark.part("config.rope", gist=True)
 @pytest.mark.parametrize("case", cases("rope", visible=SCALINGS, draw=draw_scaling))
 def test_any_numbers_of_a_scaled_rope_are_passed_on(subject, case):
     """Base, factor, longest position and head size of a model that nobody published."""
@@ -102,7 +102,7 @@ EXPERTS = [
 ]
 
 
-@pytest.mark.part("config.moe")
+@pytest.mark.part("config.moe", gist=True)
 @pytest.mark.parametrize("case", cases("moe", visible=EXPERTS, draw=draw_experts))
 def test_any_expert_counts_are_read_as_they_are(subject, case):
     """Six fields of a sparse model that nobody published."""
@@ -117,7 +117,7 @@ def draw_uncomputed(source: random.Random) -> dict[str, Any]:
 UNCOMPUTED = [{"id": "small", "activation": "mishmash", "layer": "sideways_attention", "window": 77}]
 
 
-@pytest.mark.part("config.refusals")
+@pytest.mark.part("config.refusals", gist=True)
 @pytest.mark.parametrize("case", cases("refusals", visible=UNCOMPUTED, draw=draw_uncomputed))
 def test_anything_else_that_is_switched_on_is_refused(subject, case):
     """An activation, a kind of layer, a window or a quantization that is on no list; without it the config passes."""
@@ -169,7 +169,7 @@ MODELS = [
 OUR_NAMES = {"num_hidden_layers": "num_layers", "num_attention_heads": "num_qo_heads", "num_key_value_heads": "num_kv_heads"}
 
 
-@pytest.mark.part("config.model_config")
+@pytest.mark.part("config.model_config", gist=True)
 @pytest.mark.parametrize("case", cases("model_config", visible=MODELS, draw=draw_model))
 def test_any_model_is_described_by_its_own_numbers(subject, case):
     """Nine fields of a model that nobody published."""

@@ -189,7 +189,7 @@ def test_kv_bytes_of_published_models(subject, name, dtype, expected):
     )
 
 
-@pytest.mark.part("config.together", weight=2)
+@pytest.mark.part("config.together", weight=2, gist=True)
 @pytest.mark.parametrize("name", PUBLISHED)
 def test_your_whole_file_describes_a_published_model(subject, name):
     """All of your parts in one file, on a published config."""

@@ -97,7 +97,7 @@ def test_a_layer_has_the_checkpoints_parameters(subject, case):
         expect_keys(subject.ask("decoder.parameters", args), expected, causes=CAUSES, hint=hint)
 
 
-@pytest.mark.part("decoder.layer", weight=3)
+@pytest.mark.part("decoder.layer", weight=3, gist=True)
 @pytest.mark.parametrize("case", cases("layer_output", visible=MODELS, draw=draw_model))
 def test_a_layer_computes_what_transformers_computes(subject, case):
     """Attention and the MLP each read a normalized copy and add to the stream."""
@@ -139,7 +139,7 @@ def test_the_model_has_the_checkpoints_parameters(subject, case):
     expect_keys(found, expected_keys(case["config"], "model."), causes=CAUSES, hint=hint)
 
 
-@pytest.mark.part("decoder.model", weight=3)
+@pytest.mark.part("decoder.model", weight=3, gist=True)
 @pytest.mark.parametrize("case", cases("model_output", visible=MODELS, draw=draw_model))
 def test_the_model_computes_what_transformers_computes(subject, case):
     """The final hidden states of every token, after the last norm."""
@@ -183,7 +183,7 @@ def test_a_tied_head_has_no_parameter(subject, case):
     expect_keys(found, expected_keys(config), causes=CAUSES, hint=hint)
 
 
-@pytest.mark.part("decoder.causal_lm", weight=3)
+@pytest.mark.part("decoder.causal_lm", weight=3, gist=True)
 @pytest.mark.parametrize("case", cases("causal_lm_output", visible=MODELS, draw=draw_model))
 def test_the_logits_are_those_of_transformers(subject, case):
     """One row for each request, for a prompt and for the tokens that follow it."""
@@ -204,7 +204,7 @@ def test_the_four_architectures_are_classes_of_their_own(subject):
     expect(found["are_causal_lms"], [True] * 4, what="are they CausalLMs", hint="each derives from CausalLM")
 
 
-@pytest.mark.part("decoder.architectures", weight=2)
+@pytest.mark.part("decoder.architectures", weight=2, gist=True)
 @pytest.mark.parametrize("family", ["llama", "qwen2", "qwen3", "qwen3_moe"])
 def test_an_architecture_has_all_that_its_config_asks_for(subject, family):
     """Each class builds what its config describes."""
@@ -215,7 +215,7 @@ def test_an_architecture_has_all_that_its_config_asks_for(subject, family):
     )
 
 
-@pytest.mark.part("decoder.together", weight=3)
+@pytest.mark.part("decoder.together", weight=3, gist=True)
 @pytest.mark.parametrize("case", cases("decoder_together", visible=MODELS, draw=draw_model))
 def test_your_whole_decoder_computes_what_transformers_computes(subject, case):
     """All of your parts in one tree: the model that create_model gives, with and without a KV cache."""

@@ -71,7 +71,7 @@ VISIBLE = [
 ]
 
 
-@pytest.mark.part("package.together", weight=2)
+@pytest.mark.part("package.together", weight=2, gist=True)
 @pytest.mark.parametrize("case", cases("package", visible=VISIBLE, draw=draw_config))
 def test_a_model_that_was_never_trained_answers_as_through_transformers(subject, case):
     """Random weights of another shape, spread over files: the same logits as transformers."""

@@ -10,7 +10,7 @@ from autograder.judge.oracles import small
 KNOWN = ["LlamaForCausalLM", "Qwen2ForCausalLM", "Qwen3ForCausalLM", "Qwen3MoeForCausalLM"]
 
 
-@pytest.mark.part("register.create_model")
+@pytest.mark.part("register.create_model", gist=True)
 @pytest.mark.parametrize("family", ["llama", "qwen2", "qwen3", "qwen3_moe"])
 def test_the_config_names_the_class(subject, family):
     """create_model builds the class of architectures[0]."""

@@ -96,7 +96,7 @@ def test_attention_gives_whole_sizes_to_its_layers(subject, tp_size):
     expect_keys(subject.ask("decoder.parameters", args), expected, hint=hint)
 
 
-@pytest.mark.part("utils.rope_attn", weight=3)
+@pytest.mark.part("utils.rope_attn", weight=3, gist=True)
 @pytest.mark.parametrize("case", cases("rope_attn_output", visible=ATTENTION, draw=draw_attention))
 def test_attention_computes_what_transformers_computes(subject, case):
     """Three prompts end to end, each attending to itself only, as transformers computes them one by one."""
@@ -150,7 +150,7 @@ def test_the_mlp_has_the_checkpoints_parameters(subject, case, tp_size):
     )
 
 
-@pytest.mark.part("utils.gated_mlp", weight=3)
+@pytest.mark.part("utils.gated_mlp", weight=3, gist=True)
 @pytest.mark.parametrize("case", cases("gated_mlp_output", visible=MLPS, draw=draw_mlp))
 def test_the_mlp_computes_what_transformers_computes(subject, case):
     """down(silu(gate(x)) * up(x)), with the rows of gate before those of up."""
@@ -199,7 +199,7 @@ def test_the_mixture_has_a_router_and_packed_experts(subject, case, tp_size):
     )
 
 
-@pytest.mark.part("utils.moe_mlp", weight=3)
+@pytest.mark.part("utils.moe_mlp", weight=3, gist=True)
 @pytest.mark.parametrize("case", cases("moe_mlp_output", visible=MIXTURES, draw=draw_mixture))
 def test_the_mixture_computes_what_transformers_computes(subject, case):
     """Each token's best experts, weighted by the softmax over all experts, renormalized only if the config says so."""

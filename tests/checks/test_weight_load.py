@@ -67,7 +67,7 @@ def expect_load(found, expected, hint):
         expect(found["tensors"][name], tensor, what=name, hint=hint)
 
 
-@pytest.mark.part("weight.load", weight=4)
+@pytest.mark.part("weight.load", weight=4, gist=True)
 @pytest.mark.parametrize("case", cases("load", visible=LAYOUTS, draw=draw_layout))
 def test_all_weights_arrive_whatever_the_files_look_like(subject, case):
     """Every number of the rank's share, however the tensors are spread over files."""
@@ -257,7 +257,7 @@ def test_only_the_primary_rank_shows_a_bar(subject, tp_rank, tp_size, progress, 
     expect(found["in_bytes"], shown, what="does the bar count bytes", hint=hint)
 
 
-@pytest.mark.part("weight.together", weight=3)
+@pytest.mark.part("weight.together", weight=3, gist=True)
 @pytest.mark.parametrize(
     "config",
     [small("llama"), small("qwen2", tie_word_embeddings=True), QWEN3, small("qwen3_moe", mlp_only_layers=[0])],

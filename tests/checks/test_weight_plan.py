@@ -23,7 +23,7 @@ def expect_parts(subject, config, expected, hint):
     expect(found, {name: parts for name, (_, parts) in expected.items()}, what="the parts", hint=hint)
 
 
-@pytest.mark.part("weight.parts", weight=2)
+@pytest.mark.part("weight.parts", weight=2, gist=True)
 def test_qkv_is_made_of_q_k_and_v_in_this_order(subject):
     """The three projections with their whole shapes, for the weight and for the bias."""
     hint = "q, k, v in the order of MERGED; q has num_qo_heads * head_dim rows, k and v num_kv_heads * head_dim"
@@ -109,7 +109,7 @@ def test_an_exact_checkpoint_is_accepted(subject):
     expect(found, None, what="the result", hint="return nothing when all is well")
 
 
-@pytest.mark.part("weight.complete", weight=2)
+@pytest.mark.part("weight.complete", weight=2, gist=True)
 def test_missing_parts_are_named(subject):
     """A part of a group, a whole parameter and an expert are each named as missing."""
     changes = {"a.k_proj.weight": None, "a.norm.weight": None, "b.experts.10.down_proj.weight": None}
@@ -199,7 +199,7 @@ def carried_out(plan, folder):
     return rows.view(shape), moved
 
 
-@pytest.mark.part("weight.plan", weight=4)
+@pytest.mark.part("weight.plan", weight=4, gist=True)
 @pytest.mark.parametrize("case", cases("plan", visible=LAYOUTS, draw=draw_layout))
 def test_the_plan_puts_every_row_in_its_place(subject, case):
     """Carried out by hand, the plan gives exactly the parameters of each rank, and reads nothing besides."""
@@ -272,7 +272,7 @@ def test_a_number_of_ranks_that_does_not_work_is_refused(subject):
     expect_refusal(refusal, names=["3", "1, 2, 4"], hint=hint)
 
 
-@pytest.mark.part("weight.start", weight=3)
+@pytest.mark.part("weight.start", weight=3, gist=True)
 @pytest.mark.parametrize("case", cases("start", visible=LAYOUTS, draw=draw_layout))
 def test_a_started_parameter_is_full_once_it_is_waited_for(subject, case):
     """Every number is in place, in the dtype of the plan; nothing is left as it was allocated."""
@@ -300,7 +300,7 @@ def test_a_parameter_keeps_the_dtype_of_the_file(subject, dtype):
     expect(found, expected, what=name, hint="allocate in the plan's dtype: the file's, not torch's default")
 
 
-@pytest.mark.part("weight.finish", weight=2)
+@pytest.mark.part("weight.finish", weight=2, gist=True)
 def test_a_parameter_is_handed_out_only_when_it_is_full(subject):
     """finish_parameter waits, then gives the name and the very tensor."""
     found = subject.ask("weight.finished")

@@ -43,7 +43,7 @@ def kinds(config):
     return {key: stored[key] for key in keys}
 
 
-@pytest.mark.part("weight.shard_slice", weight=3)
+@pytest.mark.part("weight.shard_slice", weight=3, gist=True)
 @pytest.mark.parametrize("case", cases("shard_slice", visible=SLICES, draw=draw_slices))
 def test_a_slice_is_exactly_what_the_rank_holds(subject, case):
     """Each kind of tensor, on each rank: the rows or columns that this rank's layers want, and no others."""
@@ -84,7 +84,7 @@ def check_cut(key, cut, expected, what):
         expect(cut, expected, what=what, hint=hint)
 
 
-@pytest.mark.part("weight.shard_tensor", weight=3)
+@pytest.mark.part("weight.shard_tensor", weight=3, gist=True)
 @pytest.mark.parametrize("case", cases("shard_tensor", visible=SLICES, draw=draw_slices))
 def test_a_shard_holds_the_rank_own_numbers(subject, case):
     """Every number of every rank's share, with the vocabulary filled up with zeros to equal sizes."""
