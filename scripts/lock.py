@@ -1,7 +1,7 @@
 """Write the pinned locks and environment.yml from the environments that `make setup` built.
 
 ``requirements.lock``                 everything that pyproject.toml names, with all extras, as it lies in ``.venv/``
-``requirements-transformers4.lock``   the core and its tests on the last transformers 4, from ``.venv-transformers4/``
+``requirements-transformers4.lock``   the last transformers 4 and what it needs in another version, from ``.venv/transformers4/``
 ``environment.yml``                   the first lock again, for conda and Binder users
 
 Usage: ``python scripts/lock.py`` writes the files, ``python scripts/lock.py --check`` only compares. To take a newer
@@ -11,7 +11,6 @@ release of a package, install it into the environment with pip, then run this.
 import sys
 import tomllib
 from collections.abc import Iterable
-from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 
@@ -26,23 +25,12 @@ if str(ROOT) not in sys.path:
 from scripts.made_files import write_or_compare  # noqa: E402
 
 PYTHON_OF_CONDA = "3.11"
-HEADER = "# Written by scripts/lock.py from {venv}/ and pyproject.toml. Do not edit: run `make lock`.\n"
+HEADER = "# Written by scripts/lock.py from {place}/ and pyproject.toml. Do not edit: run `make lock`.\n"
 
 
-@dataclass(frozen=True)
-class Lock:
-    """One lock file: the environment it is read from and the extras of pyproject.toml that it holds."""
-
-    file: str
-    venv: str
-    extras: tuple[str, ...] | None
-    """None takes every extra."""
-
-
-LOCKS = (
-    Lock("requirements.lock", ".venv", None),
-    Lock("requirements-transformers4.lock", ".venv-transformers4", ("test",)),
-)
+VENV = ROOT / ".venv"
+TRANSFORMERS4 = VENV / "transformers4"
+"""Packages that stand before those of the environment when PYTHONPATH names the folder."""
 
 
 def root_requirements(extras: tuple[str, ...] | None) -> list[Requirement]:
@@ -68,13 +56,17 @@ def site_packages_of(venv: Path) -> Path:
     return found[0]
 
 
-def closure(roots: Iterable[Requirement], site_packages: Path) -> dict[str, str]:
+def closure(roots: Iterable[Requirement], *places: Path) -> dict[str, str]:
     """Return name -> version of the required packages and of all that they require in turn.
+
+    Args:
+        roots: what is required.
+        places: folders of installed packages; a package that several have counts as the last of them has it.
 
     Raises:
         SystemExit: when a required package is missing or outside its range; all of them are named.
     """
-    installed = {canonicalize_name(d.metadata["Name"]): d for d in metadata.distributions(path=[str(site_packages)])}
+    installed = {canonicalize_name(d.metadata["Name"]): d for d in metadata.distributions(path=list(map(str, places)))}
     pins: dict[str, str] = {}
     problems: set[str] = set()
     seen: set[tuple[str, str]] = set()
@@ -102,17 +94,17 @@ def closure(roots: Iterable[Requirement], site_packages: Path) -> dict[str, str]
     return dict(sorted(pins.items()))
 
 
-def lock_text(lock: Lock) -> str:
-    """Return the whole text of a lock file."""
-    pins = closure(root_requirements(lock.extras), site_packages_of(ROOT / lock.venv))
-    return HEADER.format(venv=lock.venv) + "".join(f"{name}=={version}\n" for name, version in pins.items())
+def lock_text(pins: dict[str, str], place: Path) -> str:
+    """Return the whole text of the lock file that is read from a place."""
+    header = HEADER.format(place=place.relative_to(ROOT))
+    return header + "".join(f"{name}=={version}\n" for name, version in pins.items())
 
 
 def environment_text(requirements: str) -> str:
     """Return environment.yml with the pins of the given lock text, in the lock's order."""
     pins = [line for line in requirements.splitlines() if line and not line.startswith("#")]
     head = [
-        HEADER.format(venv=".venv").rstrip(),
+        HEADER.format(place=".venv").rstrip(),
         "name: minisgl-course",
         "channels:",
         "  - conda-forge",
@@ -126,8 +118,15 @@ def environment_text(requirements: str) -> str:
 
 def file_texts() -> dict[Path, str]:
     """Return the text of each file as it should be."""
-    texts = {lock.file: lock_text(lock) for lock in LOCKS}
-    texts["environment.yml"] = environment_text(texts["requirements.lock"])
+    site_packages = site_packages_of(VENV)
+    pins = closure(root_requirements(None), site_packages)
+    other = closure(root_requirements(("test",)), site_packages, TRANSFORMERS4)
+    lock = lock_text(pins, VENV)
+    texts = {
+        "requirements.lock": lock,
+        "requirements-transformers4.lock": lock_text(dict(sorted(other.items() - pins.items())), TRANSFORMERS4),
+        "environment.yml": environment_text(lock),
+    }
     return {ROOT / name: text for name, text in texts.items()}
 
 

@@ -115,3 +115,20 @@ def _dtypes() -> list[Case]:
 
 
 CASES = [*_heads(), *_switches(), *_ropes(), *_dtypes()]
+
+
+def facts_of(case: Case) -> set[str]:
+    """Return what a case is about: its architecture, each field, its RoPE, its dtypes."""
+    fields = {f"{name} {value}" for name, value in case.fields.items()}
+    return fields | {case.model_type, f"rope {case.rope}", f"theta {case.theta}", f"{case.stored} in {case.computed}"}
+
+
+def covering(cases: list[Case]) -> list[Case]:
+    """Return the first cases that have among them everything that all cases are about."""
+    chosen: list[Case] = []
+    seen: set[str] = set()
+    for case in cases:
+        if not facts_of(case) <= seen:
+            chosen.append(case)
+            seen |= facts_of(case)
+    return chosen

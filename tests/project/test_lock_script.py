@@ -21,8 +21,8 @@ def install(site_packages: Path, name: str, version: str, *requires: str) -> Non
     (folder / "METADATA").write_text("\n".join(lines) + "\n")
 
 
-def closure(site_packages: Path, *roots: str) -> dict[str, str]:
-    return lock_script.closure(map(Requirement, roots), site_packages)
+def closure(site_packages: Path, *roots: str, over: tuple[Path, ...] = ()) -> dict[str, str]:
+    return lock_script.closure(map(Requirement, roots), site_packages, *over)
 
 
 def test_requirements_of_requirements_are_pinned_and_strangers_left_out(tmp_path: Path):
@@ -39,6 +39,14 @@ def test_an_extra_brings_its_own_requirements(tmp_path: Path):
     assert closure(tmp_path, "top") == {"top": "1.0"}
     assert closure(tmp_path, "top[more]") == {"leaf": "3.0", "top": "1.0"}
     assert closure(tmp_path, "top", "top[more]") == {"leaf": "3.0", "top": "1.0"}
+
+
+def test_a_package_laid_over_another_counts_with_its_version_and_requirements(tmp_path: Path):
+    install(tmp_path / "first", "top", "5.0", "leaf")
+    install(tmp_path / "first", "leaf", "3.0")
+    install(tmp_path / "over", "top", "4.0", "leaf<3")
+    install(tmp_path / "over", "leaf", "2.0")
+    assert closure(tmp_path / "first", "top", over=(tmp_path / "over",)) == {"leaf": "2.0", "top": "4.0"}
 
 
 def test_everything_that_can_not_be_pinned_is_named_at_once(tmp_path: Path):

@@ -86,7 +86,8 @@ def test_lab_fetches_a_model_opens_the_first_chapter_and_passes_arguments_on():
 def test_test_runs_everything_and_then_the_other_line_of_transformers():
     text = dry_run("test")
     assert ".venv/bin/python -m pytest -n 2" in text
-    assert text.index(".venv/bin/python -m pytest") < text.index(".venv-transformers4/bin/python -m pytest")
+    second = text.index("PYTHONPATH=.venv/transformers4 .venv/bin/python -m pytest")
+    assert text.index(".venv/bin/python -m pytest") < second
 
 
 def test_ci_runs_make_test_without_standard_input():
