@@ -23,7 +23,7 @@ ROOT = Path(__file__).resolve().parent.parent
 if str(ROOT) not in sys.path:
     sys.path.insert(0, str(ROOT))
 
-GUIDES = ("student", "instructor", "developer", "api", "structure")
+GUIDES = ("student", "instructor", "developer", "judging", "api", "structure")
 
 
 def lay_out(source: Path, with_solutions: bool) -> None:

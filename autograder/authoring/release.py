@@ -26,6 +26,7 @@ TOP = (
     "docs/developer.md",
     "docs/api.md",
     "docs/structure.md",
+    "docs/judging.md",
     "docs/memory_race.png",
     "Makefile",
     "environment.yml",
