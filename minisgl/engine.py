@@ -6,7 +6,6 @@ import operator
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import torch
 
@@ -20,9 +19,7 @@ from minisgl.layers.rope_types import longest_sequence
 from minisgl.models import ModelConfig, create_model, load_weight
 from minisgl.utils import cached_load_hf_config, download_hf_weight, dtype_name, parse_dtype, torch_dtype
 from minisgl.utils.generation_config import eos_token_ids_of
-
-if TYPE_CHECKING:
-    from transformers import PretrainedConfig
+from minisgl.utils.hf_config import HFConfig
 
 
 class Engine:
@@ -197,7 +194,7 @@ def _ended(answer: list[int], stop_at: frozenset[int]) -> bool:
     return answer[-1] in stop_at
 
 
-def _stored_dtype(folder: Path, hf_config: PretrainedConfig) -> torch.dtype:
+def _stored_dtype(folder: Path, hf_config: HFConfig) -> torch.dtype:
     """Return the dtype of the files, and say so where config.json names another one.
 
     Raises:

@@ -77,7 +77,7 @@ def check_complete(stored: dict[str, list[Any]], wanted: dict[str, list[list[Any
     from minisgl.models import weight
 
     found = {
-        key: StoredTensor(key, Path(file), getattr(torch, dtype), tuple(shape), offset=0, num_bytes=0)
+        key: StoredTensor(key, Path(file), dtype, tuple(shape), offset=0, num_bytes=0)
         for key, (dtype, shape, file) in stored.items()
     }
     parts = {name: [(key, tuple(shape)) for key, shape in rows] for name, rows in wanted.items()}

@@ -3,9 +3,14 @@
 The maker isn't imported here, being a tool beside the loader: ``from minisgl.checkpoint.maker import make_checkpoint``.
 """
 
+from typing import TYPE_CHECKING
+
+from minisgl._lazy import on_first_use
 from minisgl.checkpoint.files import Checkpoint, StoredTensor, open_checkpoint
 from minisgl.checkpoint.layouts import standard_tensors
-from minisgl.checkpoint.reader import Filled, Piece, Reader, open_reader
+
+if TYPE_CHECKING:
+    from minisgl.checkpoint.reader import Filled, Piece, Reader, open_reader
 
 __all__ = [
     "Checkpoint",
@@ -17,3 +22,5 @@ __all__ = [
     "open_reader",
     "standard_tensors",
 ]
+# The rest can be asked about without torch.
+__getattr__ = on_first_use(__name__, dict.fromkeys(("Filled", "Piece", "Reader", "open_reader"), "reader"))

@@ -1,23 +1,26 @@
-"""How every error about a checkpoint is worded: the place, what was found, what was expected, what to do."""
+"""How every error about a folder's files is worded: the place, what was found, what was expected, what to do."""
 
 from collections.abc import Iterable
 from pathlib import Path
 
-from minisgl.errors import CheckpointError
+from minisgl.errors import CheckpointError, MinisglError
 
 _MAX_LISTED = 12
 
 
-def fault(place: Path | str, found: str, expected: str, advice: str) -> CheckpointError:
-    """Build the error that a damaged, incomplete or inconsistent checkpoint gets.
+def fault(
+    place: Path | str, found: str, expected: str, advice: str, kind: type[MinisglError] = CheckpointError
+) -> MinisglError:
+    """Build the error that a damaged, incomplete or inconsistent file or folder gets.
 
     Args:
         place: The file or folder that is at fault.
         found: What is there, with names and values.
         expected: What should have been there.
         advice: What the user can do about it.
+        kind: The error's class.
     """
-    return CheckpointError(f"{place}: {found}. Expected: {expected}. What to do: {advice}.")
+    return kind(f"{place}: {found}. Expected: {expected}. What to do: {advice}.")
 
 
 def listed(names: Iterable[str]) -> str:

@@ -7,18 +7,28 @@ offsets counted from the header's end; the key ``__metadata__`` holds free text.
 Source: https://github.com/huggingface/safetensors#format
 """
 
+from __future__ import annotations
+
+import re
 from dataclasses import dataclass
 from pathlib import Path
-
-import torch
+from typing import TYPE_CHECKING
 
 from minisgl.checkpoint._fault import fault, quoted
 from minisgl.checkpoint._untrusted import DOWNLOAD_AGAIN, MAX_HEADER_BYTES, parse_json, read_regular_file
 
+if TYPE_CHECKING:
+    import torch
+
+# Far more than any model's file holds (one file of 235B MoE: 36,000), and parsed in seconds.
+_MAX_TENSORS = 2**17
+# Up to here a header is parsed whatever it claims, for a message that names the tensor.
+_FEW = 10_000
+_OFFSETS = re.compile(rb'"data_offsets"\s*:\s*\[\s*(\d{1,19})\s*,\s*(\d{1,19})\s*\]')
 # Nothing larger can be addressed in a file; it also keeps sums of sizes far from any overflow.
 _MAX_TENSOR_BYTES = 2**60
 
-LOADED_DTYPES = {"F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16}
+LOADED_DTYPES = {"F32": "float32", "F16": "float16", "BF16": "bfloat16"}
 _NAMES_BY_BITS = {
     4: "F4",
     6: "F6_E2M3 F6_E3M2",
@@ -50,7 +60,7 @@ class StoredTensor:
     Attributes:
         key: The tensor's name in the checkpoint.
         file: The file that holds it.
-        dtype: float32, float16 or bfloat16.
+        dtype_name: float32, float16 or bfloat16.
         shape: The stored shape, row-major.
         offset: First byte, counted from the file's start.
         num_bytes: Size in bytes; the product of shape and item size.
@@ -58,10 +68,17 @@ class StoredTensor:
 
     key: str
     file: Path
-    dtype: torch.dtype
+    dtype_name: str
     shape: tuple[int, ...]
     offset: int
     num_bytes: int
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """The torch dtype; only here is torch needed."""
+        import torch
+
+        return getattr(torch, self.dtype_name)
 
 
 @dataclass(frozen=True)
@@ -86,6 +103,7 @@ def read_header(file: Path) -> list[RawEntry]:
             header is malformed or contradicts itself or the file's size.
     """
     header, data_start, file_bytes = _header_text(file)
+    _check_amount(file, header, file_bytes - data_start)
     entries = [_entry(file, key, value, data_start) for key, value in _parsed(file, header).items()]
     entries.sort(key=lambda entry: (entry.begin, entry.end))
     _check_layout(file, entries, data_start, file_bytes)
@@ -127,6 +145,22 @@ def _header_text(file: Path) -> tuple[bytes, int, int]:
             f"{DOWNLOAD_AGAIN}: incomplete download",
         )
     return text[8:], 8 + header_bytes, file_bytes
+
+
+def _check_amount(file: Path, text: bytes, data_bytes: int) -> None:
+    """Refuse a header of more tensors, or of more bytes in them, than a file can have, before it is parsed.
+
+    Parsing a million descriptions of the same bytes would take minutes and gigabytes. Inside a JSON text the quotes of
+    the pattern would be escaped, so it is found only where tensors are described.
+    """
+    promised = 0
+    for num_tensors, match in enumerate(_OFFSETS.finditer(text), start=1):
+        promised += max(int(match[2]) - int(match[1]), 0)
+        if num_tensors > _MAX_TENSORS:
+            raise fault(file, f"more than {_MAX_TENSORS} tensors", "fewer in one file", "check what this file is")
+        if promised > data_bytes and num_tensors > _FEW:
+            found = f"its first {num_tensors} tensors claim {promised} bytes, but there are {data_bytes}"
+            raise fault(file, found, "tensors that don't overlap, in a whole file", f"{DOWNLOAD_AGAIN}, or save it again")
 
 
 def _parsed(file: Path, text: bytes) -> dict[str, object]:

@@ -5,13 +5,15 @@ from collections import defaultdict
 from pathlib import Path, PurePosixPath, PureWindowsPath
 
 from minisgl.checkpoint._fault import fault, listed, quoted
-from minisgl.checkpoint._untrusted import MAX_HEADER_BYTES, parse_json, read_regular_file
+from minisgl.checkpoint._untrusted import parse_json, read_regular_file
+from minisgl.checkpoint.kinds import what_else
 
 INDEX_NAME = "model.safetensors.index.json"
 # Files of other tools and formats that often lie beside the weights. An index that names one overrules this.
 LEFT_ALONE = ("consolidated", "adapter", "optimizer", "scheduler", "random_states", "training_state")
 _SHARD_NAME = re.compile(r"(?P<stem>.+)-(?P<number>\d{1,9})-of-(?P<total>\d{1,9})\.safetensors")
-_PICKLES = {".bin", ".pt", ".pth", ".ckpt", ".pkl"}
+# The 36,000 tensors of a 235B MoE model need 4 MB.
+_MAX_INDEX_BYTES = 32_000_000
 _FIX_INDEX = "download the index again, or delete it if every *.safetensors file in the folder belongs to the model"
 
 
@@ -35,12 +37,10 @@ def read_index(folder: Path) -> dict[str, str] | None:
     path = folder / INDEX_NAME
     if not path.exists() and not path.is_symlink():
         return None
-    text, file_bytes = read_regular_file(path, MAX_HEADER_BYTES)
-    if text.startswith(b"version https://git-lfs"):
-        raise fault(path, "a git-lfs pointer, not the file it stands for", "the index", "run `git lfs pull`")
-    if file_bytes > MAX_HEADER_BYTES:
-        raise fault(path, f"{file_bytes} bytes long", f"an index of at most {MAX_HEADER_BYTES} bytes", _FIX_INDEX)
-    index = parse_json(path, text.removeprefix(b"\xef\xbb\xbf"), "the index", _FIX_INDEX)
+    text, file_bytes = read_regular_file(path, _MAX_INDEX_BYTES, "the index, which is a file")
+    if file_bytes > _MAX_INDEX_BYTES:
+        raise fault(path, f"{file_bytes} bytes long", f"an index of at most {_MAX_INDEX_BYTES} bytes", _FIX_INDEX)
+    index = parse_json(path, text, "the index", _FIX_INDEX)
     weight_map = index.get("weight_map") if isinstance(index, dict) else None
     if not isinstance(weight_map, dict) or not weight_map:
         found = f"a JSON {type(index).__name__}" if not isinstance(index, dict) else f"weight_map {quoted(weight_map)}"
@@ -149,41 +149,11 @@ def files_lying_in(folder: Path) -> list[Path]:
 def _nothing_to_load(folder: Path, present: list[str], tensors: list[str]) -> Exception:
     """Say what the folder is, if it isn't a checkpoint in safetensors format."""
     expected = "a model's *.safetensors files"
-    pickles = [name for name in present if Path(name).suffix in _PICKLES]
-    gguf = [name for name in present if name.endswith(".gguf")]
-    if "adapter_config.json" in present:
-        return fault(
-            folder,
-            "an adapter's folder (adapter_config.json): it holds changes to a model, not a model",
-            expected,
-            "merge it into its base model (peft: merge_and_unload, then save_pretrained) and load the result",
-        )
+    if known := what_else(folder):
+        return fault(folder, known[0], expected, known[1])
     if tensors:
-        return fault(
-            folder,
-            f"only safetensors files of another format or tool: {listed(tensors)}",
-            expected,
-            f"get the files in the Hugging Face layout, or an {INDEX_NAME} that names these",
-        )
-    if gguf:
-        return fault(
-            folder,
-            f"only GGUF files: {listed(gguf)}",
-            expected,
-            "get the model's safetensors files, or convert with "
-            "transformers: AutoModelForCausalLM.from_pretrained(folder, gguf_file=...).save_pretrained(new_folder)",
-        )
-    if pickles:
-        return fault(
-            folder,
-            f"only pickled weights, which are never loaded here: {listed(pickles)}",
-            expected,
-            "convert them once, where you trust them, with transformers: "
-            "AutoModelForCausalLM.from_pretrained(folder).save_pretrained(new_folder)",
-        )
-    return fault(
-        folder,
-        f"no safetensors file (it holds {listed(present) or 'nothing'})",
-        expected,
-        "check the path, or download the model",
-    )
+        found = f"only safetensors files of another format or tool: {listed(tensors)}"
+        advice = f"get the files in the Hugging Face layout, or an {INDEX_NAME} that names these"
+        return fault(folder, found, expected, advice)
+    found = f"no safetensors file (it holds {listed(present) or 'nothing'})"
+    return fault(folder, found, expected, "check the path, or download the model")

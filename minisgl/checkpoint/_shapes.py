@@ -7,15 +7,11 @@ writes must not come from the same lines.
 from collections.abc import Iterator, Mapping
 
 from minisgl.errors import ConfigError
+from minisgl.hf_fields import DEFAULTS, MODEL_TYPE
 
 Shape = tuple[int, ...]
 
-_MODEL_TYPES = {
-    "llama": "LlamaForCausalLM",
-    "qwen2": "Qwen2ForCausalLM",
-    "qwen3": "Qwen3ForCausalLM",
-    "qwen3_moe": "Qwen3MoeForCausalLM",
-}
+_MODEL_TYPES = {model_type: architecture for architecture, model_type in MODEL_TYPE.items()}
 
 
 def architecture_of(hf_config: Mapping[str, object]) -> str:
@@ -40,9 +36,12 @@ def stored_shapes(hf_config: Mapping[str, object]) -> dict[str, Shape]:
 
     An untied ``lm_head.weight`` comes last; a tied model has none.
 
+    An absent field has the default of transformers' class, as for the config reader.
+
     Raises:
         ConfigError: Another architecture, or a size is absent, not a whole number, or not positive.
     """
+    hf_config = {**DEFAULTS[MODEL_TYPE[architecture_of(hf_config)]], **hf_config}
     hidden_size = _size(hf_config, "hidden_size")
     vocab_size = _size(hf_config, "vocab_size")
     shapes: dict[str, Shape] = {"model.embed_tokens.weight": (vocab_size, hidden_size)}
@@ -56,7 +55,8 @@ def stored_shapes(hf_config: Mapping[str, object]) -> dict[str, Shape]:
 
 
 def head_dim_of(hf_config: Mapping[str, object]) -> int:
-    """Return the size of one attention head."""
+    """Return the size of one attention head, which absent is its class's default and null is hidden size by heads."""
+    hf_config = {**DEFAULTS[MODEL_TYPE[architecture_of(hf_config)]], **hf_config}
     if hf_config.get("head_dim") is not None:
         return _size(hf_config, "head_dim")
     return _size(hf_config, "hidden_size") // _size(hf_config, "num_attention_heads")
@@ -114,7 +114,7 @@ def _is_sparse(hf_config: Mapping[str, object], layer: int) -> bool:
     mlp_only_layers = hf_config.get("mlp_only_layers") or []
     if not isinstance(mlp_only_layers, list):
         raise ConfigError(f"mlp_only_layers is {mlp_only_layers!r}: expected a list of layers. Correct the config.")
-    step = _size(hf_config, "decoder_sparse_step") if hf_config.get("decoder_sparse_step") is not None else 1
+    step = _size(hf_config, "decoder_sparse_step")
     return layer not in mlp_only_layers and (layer + 1) % step == 0
 
 

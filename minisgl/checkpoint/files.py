@@ -13,6 +13,16 @@ from minisgl.checkpoint._index import INDEX_NAME, files_lying_in, files_named_by
 
 __all__ = ["Checkpoint", "StoredTensor", "open_checkpoint"]
 
+ROTARY_TABLE = "rotary_emb.inv_freq"
+# Quantization method -> sets of last words of tensor names, any of which shows it.
+_MARKS: dict[str, tuple[set[str], ...]] = {
+    "gptq": ({"qweight", "g_idx"},),
+    "awq": ({"qweight", "qzeros"},),
+    "bitsandbytes": ({"absmax"}, {"SCB"}, {"quant_map"}),
+    "compressed-tensors": ({"weight_packed"},),
+    "MLX": ({"weight", "scales", "biases"},),
+}
+
 
 @dataclass(frozen=True)
 class Checkpoint:
@@ -56,7 +66,7 @@ def open_checkpoint(folder: str | Path) -> Checkpoint:
     if weight_map is not None:
         _check_against_index(folder, entries, weight_map)
     if not any(entries.values()):
-        raise fault(folder, "its safetensors files hold no tensor", "a model's tensors", "download the model again")
+        raise fault(folder, "its safetensors files hold no tensor", "a model's tensors", "check what this folder is")
     _check_dtypes(folder, entries)
     tensors = {
         entry.key: StoredTensor(
@@ -64,6 +74,7 @@ def open_checkpoint(folder: str | Path) -> Checkpoint:
         )
         for file, in_file in entries.items()
         for entry in in_file
+        if entry.dtype_name in LOADED_DTYPES
     }
     return Checkpoint(folder, tuple(files), tensors)
 
@@ -72,7 +83,7 @@ def _check_folder(folder: Path) -> None:
     advice = "check the path; a model of the hub is downloaded first"
     try:
         is_folder, exists = folder.is_dir(), folder.exists()
-    except (OSError, ValueError):  # a name too long, or with a zero byte
+    except (OSError, ValueError):  # a name too long, or with a zero byte, or a folder that may not be entered
         is_folder = exists = False
     if not is_folder:
         found = "a file" if exists else "no such folder"
@@ -132,19 +143,38 @@ def _check_against_index(folder: Path, entries: dict[Path, list[RawEntry]], weig
 
 
 def _check_dtypes(folder: Path, entries: dict[Path, list[RawEntry]]) -> None:
-    """Refuse tensors that aren't plain floating-point weights: whatever the config says, they show quantization."""
+    """Refuse tensors that aren't 32- or 16-bit floating-point weights, and say what they are.
+
+    Rotary tables are left alone whatever their type: nobody reads them.
+    """
     foreign = [
-        (entry, file) for file, in_file in entries.items() for entry in in_file if entry.dtype_name not in LOADED_DTYPES
+        (entry, file)
+        for file, in_file in entries.items()
+        for entry in in_file
+        if entry.dtype_name not in LOADED_DTYPES and not entry.key.endswith(ROTARY_TABLE)
     ]
-    if foreign:
-        kinds = ", ".join(sorted({entry.dtype_name for entry, _ in foreign}))
-        names = [f"{entry.key} ({entry.dtype_name}) in {_relative(folder, file)}" for entry, file in foreign]
-        raise fault(
-            folder,
-            f"tensors of type {kinds}, as in a quantized checkpoint ({len(names)}): {listed(names)}",
-            f"only {', '.join(sorted(LOADED_DTYPES))}",
-            "get the model's unquantized checkpoint",
-        )
+    if not foreign:
+        return
+    kinds = {entry.dtype_name for entry, _ in foreign}
+    names = [f"{entry.key} ({entry.dtype_name}) in {_relative(folder, file)}" for entry, file in foreign]
+    what, advice = _foreign_kind(kinds, {entry.key for in_file in entries.values() for entry in in_file})
+    found = f"{what} of type {', '.join(sorted(kinds))} ({len(names)}): {listed(names)}"
+    raise fault(folder, found, f"only {', '.join(sorted(LOADED_DTYPES))}", advice)
+
+
+def _foreign_kind(kinds: set[str], keys: set[str]) -> tuple[str, str]:
+    """Tell quantized weights, by their method where the names show it, from float64 ones and from stray integers."""
+    parts = {key.rsplit(".", 1)[-1] for key in keys}
+    method = next((name for name, marks in _MARKS.items() if any(mark <= parts for mark in marks)), None)
+    if method is None and any(kind.startswith(("F8_", "F4", "F6_")) for kind in kinds):
+        method = "fp8 or smaller"
+    if method is not None:
+        return f"tensors as {method} quantization stores them,", "get the model's unquantized checkpoint"
+    if kinds == {"F64"}:
+        return "float64 tensors", "save the model again in a smaller type: model.to(torch.bfloat16).save_pretrained(folder)"
+    if kinds <= {"I64", "BOOL"}:
+        return "tables of integers, which none of these models has,", "save the model again without these buffers"
+    return "integer tensors, perhaps quantized weights,", "get the model's unquantized checkpoint in floating point"
 
 
 def _relative(folder: Path, file: Path) -> str:

@@ -6,14 +6,23 @@ begin with ``model.``. Some leave that prefix out, and some store the experts of
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import product
 
-from minisgl.checkpoint.files import Checkpoint, StoredTensor
+from minisgl.checkpoint._fault import fault
+from minisgl.checkpoint.files import ROTARY_TABLE, Checkpoint, StoredTensor
 from minisgl.errors import CheckpointError
 
 _PACKED_PROJECTIONS = {"gate_up_proj": ("gate_proj", "up_proj"), "down_proj": ("down_proj",)}
+_LAYER = re.compile(r"(?P<prefix>(?:.*?\.)??)(?:model\.)?layers\.\d+\.")
+# Prefix that a wrapper puts before all names -> how to save what it wraps.
+_UNWRAP = {
+    "module.": "save the model out of its wrapper for parallel training: model.module.save_pretrained(folder)",
+    "_orig_mod.": "save the model out of torch.compile's wrapper: model._orig_mod.save_pretrained(folder)",
+    "base_model.model.": "merge the adapter into its base model: model.merge_and_unload().save_pretrained(folder)",
+}
 
 
 def _unpack_experts(key: str, tensor: StoredTensor) -> Iterator[tuple[str, StoredTensor]]:
@@ -34,14 +43,16 @@ def _unpack_experts(key: str, tensor: StoredTensor) -> Iterator[tuple[str, Store
 def standard_tensors(checkpoint: Checkpoint) -> dict[str, StoredTensor]:
     """Give a checkpoint's tensors under the usual names, in file order; nothing is read.
 
-    Base models are saved without the ``model.`` prefix; old Llamas with rotary tables, which are left out.
+    Base models are saved without the ``model.`` prefix; old Llamas with rotary tables, which are left out. An LM head that
+    is stored alone, as the tied embedding that it is, comes under the embedding's name.
 
     Raises:
-        CheckpointError: Two stored tensors come under one name.
+        CheckpointError: Two stored tensors come under one name, or the names of all layers begin with a foreign prefix.
     """
+    _check_prefix(checkpoint)
     stored: dict[str, StoredTensor] = {}
     for tensor in checkpoint.tensors.values():
-        if tensor.key.endswith("rotary_emb.inv_freq"):
+        if tensor.key.endswith(ROTARY_TABLE):
             continue
         key = tensor.key if tensor.key.startswith(("model.", "lm_head.")) else f"model.{tensor.key}"
         for part_key, part in _unpack_experts(key, tensor):
@@ -51,4 +62,19 @@ def standard_tensors(checkpoint: Checkpoint) -> dict[str, StoredTensor]:
                     f"{part.key} in {part.file}. Expected it once. Remove one of the two, or save the model again."
                 )
             stored[part_key] = part
+    if "model.embed_tokens.weight" not in stored and "lm_head.weight" in stored:
+        # Kept at its place in the order of the file. An untied model then lacks its head, and is refused for that.
+        stored = {"model.embed_tokens.weight" if key == "lm_head.weight" else key: part for key, part in stored.items()}
     return stored
+
+
+def _check_prefix(checkpoint: Checkpoint) -> None:
+    """Refuse a checkpoint all of whose layers' names begin with something other than ``model.``, and say with what."""
+    layers = (_LAYER.match(key) for key in checkpoint.tensors)
+    prefixes = {match["prefix"] for match in layers if match}
+    prefix = prefixes.pop() if len(prefixes) == 1 else ""
+    if prefix:
+        example = next(key for key in checkpoint.tensors if key.startswith(prefix))
+        advice = _UNWRAP.get(prefix, "save the language model by itself, or take the prefix off the names")
+        found = f"the names of all layers' tensors begin with {prefix!r}, as in {example}"
+        raise fault(checkpoint.folder, found, "names that begin with 'model.' or 'layers.'", advice)

@@ -8,11 +8,12 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from math import prod
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, NamedTuple
 
-import torch
-
-from minisgl.checkpoint import StoredTensor, open_checkpoint, standard_tensors
+from minisgl.checkpoint import Checkpoint, StoredTensor, open_checkpoint, standard_tensors
+from minisgl.checkpoint._shapes import stored_shapes
+from minisgl.checkpoint.kinds import what_else
+from minisgl.cli.shapes import Shape, local_shapes
 from minisgl.distributed import (
     check_tp_size,
     local_num_kv_heads,
@@ -20,14 +21,21 @@ from minisgl.distributed import (
     supported_tp_sizes,
     use_tp_info,
 )
-from minisgl.models import ModelConfig, create_model
-from minisgl.models.config import kv_bytes_per_token
-from minisgl.models.weight import plan_load
-from minisgl.utils import cached_load_hf_config, div_ceil, dtype_name, parse_dtype
+from minisgl.errors import MinisglError
+from minisgl.models.config import ModelConfig, kv_bytes_per_token
+from minisgl.utils import cached_load_hf_config, div_ceil
 from minisgl.utils.hf import resolve_model_folder
+from minisgl.utils.hf_config import HFConfig
 
-if TYPE_CHECKING:
-    from transformers import PretrainedConfig
+
+class _Dtype(NamedTuple):
+    """Stand for a torch dtype: importing torch takes longer than all of this."""
+
+    name: str
+    itemsize: int
+
+
+_DTYPES = {name: _Dtype(name, size) for name, size in {"float32": 4, "float16": 2, "bfloat16": 2}.items()}
 
 
 def describe_model(path: str | Path, tp_size: int) -> dict[str, Any]:
@@ -50,65 +58,89 @@ def describe_model(path: str | Path, tp_size: int) -> dict[str, Any]:
     hf_config = cached_load_hf_config(folder)
     config = ModelConfig.from_hf(hf_config)
     check_tp_size(config, tp_size)
-    # Of a hub id the index may be there without the files that it names; in a local folder that is a fault.
-    file_pattern = "*.safetensors*" if Path(path).expanduser().is_dir() else "*.safetensors"
-    stored = standard_tensors(open_checkpoint(folder)) if any(folder.glob(file_pattern)) else None
+    checkpoint = _checkpoint_of(folder, is_local=Path(path).expanduser().is_dir())
+    stored = None if checkpoint is None else standard_tensors(checkpoint)
     dtype = _dtype_of(stored, hf_config)
-    shapes = _local_shapes(config, rank=0, size=1)
+    shapes = local_shapes(config, rank=0, size=1)
     return {
         "folder": str(folder),
         "config": asdict(config),
-        "dtype": dtype_name(dtype),
+        "dtype": dtype.name,
         "model_tensors": {
             "count": len(shapes),
             "parameters": sum(map(prod, shapes.values())),
             "bytes": _num_bytes(shapes, dtype),
-            "shapes": [
-                {"name": name, "shape": list(shape), "count": count}
-                for (name, shape), count in _by_pattern(shapes).items()
-            ],
+            "shapes": _described(shapes),
         },
-        "checkpoint": None if stored is None else _describe_files(folder, stored, config),
+        "checkpoint": None if checkpoint is None else _describe_files(checkpoint, stored or {}, hf_config, config),
         "kv_bytes_per_token": kv_bytes_per_token(config, dtype),
         "supported_tp_sizes": supported_tp_sizes(config),
         "ranks": [_describe_rank(config, dtype, rank, tp_size) for rank in range(tp_size)],
     }
 
 
-def _dtype_of(stored: Mapping[str, StoredTensor] | None, hf_config: PretrainedConfig) -> torch.dtype:
+def _checkpoint_of(folder: Path, is_local: bool) -> Checkpoint | None:
+    """Open the folder's checkpoint; None where it holds no weights of any kind.
+
+    Raises:
+        CheckpointError: It holds something else than safetensors files, or these are damaged.
+    """
+    # Of a hub id the index may be there without the files that it names; in a local folder that is a fault.
+    if any(folder.glob("*.safetensors*" if is_local else "*.safetensors")) or what_else(folder) is not None:
+        return open_checkpoint(folder)
+    return None
+
+
+def _dtype_of(stored: Mapping[str, StoredTensor] | None, hf_config: HFConfig) -> _Dtype:
     """Return the dtype that most stored tensors have; without files that of the config, or transformers' default."""
     if stored:
-        return Counter(tensor.dtype for tensor in stored.values()).most_common(1)[0][0]
-    promised = getattr(hf_config, "dtype", None) or getattr(hf_config, "torch_dtype", None)
-    return parse_dtype(promised or torch.float32)
+        return _DTYPES[Counter(tensor.dtype_name for tensor in stored.values()).most_common(1)[0][0]]
+    promised = getattr(hf_config, "dtype", None) or getattr(hf_config, "torch_dtype", None) or "float32"
+    name = str(promised).removeprefix("torch.")
+    if name not in _DTYPES:
+        raise MinisglError(f"config.json has dtype {promised!r}; expected one of {', '.join(_DTYPES)}. Correct dtype.")
+    return _DTYPES[name]
 
 
-def _local_shapes(config: ModelConfig, rank: int, size: int) -> dict[str, tuple[int, ...]]:
-    with use_tp_info(rank, size), torch.device("meta"):
-        return {name: tuple(tensor.shape) for name, tensor in create_model(config).state_dict().items()}
-
-
-def _num_bytes(shapes: Mapping[str, tuple[int, ...]], dtype: torch.dtype) -> int:
+def _num_bytes(shapes: Mapping[str, Shape], dtype: _Dtype) -> int:
     return sum(map(prod, shapes.values())) * dtype.itemsize
 
 
-def _by_pattern(shapes: Mapping[str, tuple[int, ...]]) -> Counter[tuple[str, tuple[int, ...]]]:
-    """Count the tensors that differ only in the number of their layer."""
-    return Counter((re.sub(r"\.\d+\.", ".*.", name), shape) for name, shape in shapes.items())
+def _described(shapes: Mapping[str, Shape]) -> list[dict[str, Any]]:
+    """Name each kind of tensor once, and count those that differ only in the number of their layer."""
+    counts = Counter((re.sub(r"\.\d+\.", ".*.", name), shape) for name, shape in shapes.items())
+    return [{"name": name, "shape": list(shape), "count": count} for (name, shape), count in counts.items()]
 
 
-def _describe_files(folder: Path, stored: dict[str, StoredTensor], config: ModelConfig) -> dict[str, int]:
-    checkpoint = open_checkpoint(folder)
+def _describe_files(
+    checkpoint: Checkpoint, stored: dict[str, StoredTensor], hf_config: HFConfig, config: ModelConfig
+) -> dict[str, int]:
+    """Count what the files hold.
+
+    Raises:
+        CheckpointError: They aren't what the config describes.
+    """
+    wanted = stored_shapes(vars(hf_config))
+    if config.tie_word_embeddings and "lm_head.weight" in stored:
+        wanted["lm_head.weight"] = wanted["model.embed_tokens.weight"]
+    if {key: tensor.shape for key, tensor in stored.items()} != wanted or _mixed(stored):
+        from minisgl.models.weight import plan_load  # with torch, for all that is wrong in its own words
+
+        plan_load(stored, config, tp_rank=0, tp_size=1)
     return {
         "files": len(checkpoint.files),
         "tensors": len(checkpoint.tensors),
         "bytes": checkpoint.num_bytes,
-        "tensors_out_of_loader": len(plan_load(stored, config, tp_rank=0, tp_size=1)),
+        "tensors_out_of_loader": len(local_shapes(config, 0, 1)) + (config.tie_word_embeddings and "lm_head.weight" in stored),
     }
 
 
-def _describe_rank(config: ModelConfig, dtype: torch.dtype, rank: int, size: int) -> dict[str, Any]:
-    shapes = _local_shapes(config, rank, size)
+def _mixed(stored: dict[str, StoredTensor]) -> bool:
+    return len({tensor.dtype_name for tensor in stored.values()}) > 1
+
+
+def _describe_rank(config: ModelConfig, dtype: _Dtype, rank: int, size: int) -> dict[str, Any]:
+    shapes = local_shapes(config, rank, size)
     with use_tp_info(rank, size):
         num_qo_heads = local_num_qo_heads(config.num_qo_heads, config.num_kv_heads)
         num_kv_heads = local_num_kv_heads(config.num_qo_heads, config.num_kv_heads)
@@ -125,7 +157,5 @@ def _describe_rank(config: ModelConfig, dtype: torch.dtype, rank: int, size: int
         "intermediate_size": config.intermediate_size // size,
         "moe_intermediate_size": config.moe_intermediate_size // size,
         "kv_bytes_per_token": kv_bytes_per_token(config, dtype) // config.num_kv_heads * num_kv_heads,
-        "shapes": [
-            {"name": name, "shape": list(shape), "count": count} for (name, shape), count in _by_pattern(shapes).items()
-        ],
+        "shapes": _described(shapes),
     }

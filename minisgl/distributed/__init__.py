@@ -1,8 +1,9 @@
 """Tensor parallelism: which rank this process is, and the two collectives the layers need."""
 
-from minisgl.distributed.communication import all_gather, all_reduce
+from typing import TYPE_CHECKING
+
+from minisgl._lazy import on_first_use
 from minisgl.distributed.info import TPInfo, get_tp_info, set_tp_info, use_tp_info
-from minisgl.distributed.launch import close_tensor_parallel, init_tensor_parallel
 from minisgl.distributed.sizes import (
     check_tp_size,
     local_num_kv_heads,
@@ -10,6 +11,10 @@ from minisgl.distributed.sizes import (
     local_size,
     supported_tp_sizes,
 )
+
+if TYPE_CHECKING:
+    from minisgl.distributed.communication import all_gather, all_reduce
+    from minisgl.distributed.launch import close_tensor_parallel, init_tensor_parallel
 
 __all__ = [
     "TPInfo",
@@ -26,3 +31,11 @@ __all__ = [
     "supported_tp_sizes",
     "use_tp_info",
 ]
+# The rest can be asked about without torch.
+__getattr__ = on_first_use(
+    __name__,
+    {
+        **dict.fromkeys(("all_gather", "all_reduce"), "communication"),
+        **dict.fromkeys(("close_tensor_parallel", "init_tensor_parallel"), "launch"),
+    },
+)

@@ -8,12 +8,11 @@ float16, which neither bfloat16 (up to 1.4e-3 of a tensor's norm is lost) nor fl
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
-
-from minisgl.utils.hf_config import quiet_transformers
 
 # The embedding alone has 113 MB; about five shards show what loading a model of several files means.
 MAX_SHARD_SIZE = "120MB"
@@ -34,7 +33,7 @@ def save_as_safetensors(gguf: Path, folder: Path, progress: bool) -> None:
         folder: where to write; must exist.
         progress: whether transformers shows its progress bars on stderr.
     """
-    with quiet_transformers(), _progress_bars(progress):
+    with _quiet_transformers(), _progress_bars(progress):
         _save_model(gguf, folder)
         _save_tokenizer(gguf, folder)
 
@@ -96,13 +95,28 @@ def _edit_json(file: Path, fields: dict[str, Any], drop: tuple[str, ...]) -> Non
 @contextmanager
 def _progress_bars(shown: bool) -> Iterator[None]:
     """Let transformers show its progress bars, or not."""
-    from transformers.utils import logging
+    from transformers.utils import logging as transformers_logging
 
     if shown:
         yield
         return
-    logging.disable_progress_bar()
+    transformers_logging.disable_progress_bar()
     try:
         yield
     finally:
-        logging.enable_progress_bar()
+        transformers_logging.enable_progress_bar()
+
+
+@contextmanager
+def _quiet_transformers() -> Iterator[None]:
+    """Keep transformers' remarks off stderr; what matters becomes an error of our own."""
+    logger = logging.getLogger("transformers")
+    before = logger.level
+    if before >= logging.ERROR:  # quiet already; to set a level empties the cache of every logger
+        yield
+        return
+    logger.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        logger.setLevel(before)

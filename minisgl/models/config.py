@@ -1,9 +1,7 @@
 """Turn a Hugging Face config into the one description of the model that the rest of the engine reads.
 
-This is the only module that knows Hugging Face's field names. Whatever a config turns on is either
-described here and computed later, or refused by name: nothing is silently ignored. In every function
-``hf_config`` is the config as transformers read it (5.x or 4.57) and ``architecture`` is what
-``architecture_of`` returned for it.
+What a config turns on is described here and computed later, or refused by name. ``hf_config`` is always what
+``cached_load_hf_config`` returned, or another object with the attribute names of transformers' config classes.
 """
 
 from __future__ import annotations
@@ -15,7 +13,6 @@ from minisgl.errors import ConfigError
 
 if TYPE_CHECKING:
     import torch
-    from transformers import PretrainedConfig
 
 # model_type in config.json -> the architecture that computes it.
 ARCHITECTURE_OF_MODEL_TYPE = {
@@ -37,67 +34,50 @@ REQUIRED_ROPE_FIELDS = {
 
 @dataclass(frozen=True)
 class RotaryConfig:
-    """Describe one model's rotary position embedding.
-
-    Attributes:
-        head_dim: Size of one attention head.
-        rotary_dim: How many of its dimensions are rotated; equal to ``head_dim`` here.
-        max_position: Longest sequence, in tokens, that the config promises.
-        base: The RoPE base (theta).
-        scaling: ``None`` for plain RoPE, else ``rope_type`` and that type's own fields.
-    """
+    """Describe one model's rotary position embedding."""
 
     head_dim: int
-    rotary_dim: int
-    max_position: int
-    base: float
-    scaling: dict[str, Any] | None
+    rotary_dim: int  # how many dimensions of a head are rotated; all of them here
+    max_position: int  # longest sequence, in tokens, that the config promises
+    base: float  # also called theta
+    scaling: dict[str, Any] | None  # None for plain RoPE, else rope_type and that type's own fields
 
 
-def architecture_of(hf_config: PretrainedConfig) -> str:
-    """Name the architecture that a config asks for.
+def refuse_non_positive(values: dict[str, Any], types: tuple[type, ...] = (int,)) -> None:
+    """Raise a ConfigError that names all values that aren't positive numbers of these types; ``True`` is no number."""
+    wrong = [f"{name} is {value!r}" for name, value in values.items() if type(value) not in types or not value > 0]
+    if wrong:
+        expected = "positive integers" if types == (int,) else "positive numbers"
+        raise ConfigError(f"{'; '.join(wrong)}. Expected {expected}. Correct these fields in config.json.")
 
-    ``architectures[0]`` decides where it is given, because draft and reward models carry a
-    ``model_type`` of llama or qwen3 although their weights are something else. Only a config without
-    ``architectures`` falls back on its ``model_type``.
 
-    Returns:
-        One of the values of ``ARCHITECTURE_OF_MODEL_TYPE``.
+def architecture_of(hf_config: Any) -> str:
+    """Name the architecture that a config asks for: ``architectures[0]``, or without it what ``model_type`` stands for.
+
+    Draft and reward models carry a ``model_type`` of llama or qwen3 although their weights are something else.
 
     Raises:
         ConfigError: The architecture, or the model_type that stands in for it, isn't supported.
     """
-    known = sorted(ARCHITECTURE_OF_MODEL_TYPE.values())
     architectures = getattr(hf_config, "architectures", None)
-    if architectures:
-        if architectures[0] not in known:
-            raise ConfigError(
-                f"architectures[0] is {architectures[0]!r}, which is not supported. Expected one of "
-                f"{', '.join(known)}. Choose a checkpoint of one of these."
-            )
-        return architectures[0]
     model_type = getattr(hf_config, "model_type", None)
-    if model_type not in ARCHITECTURE_OF_MODEL_TYPE:
+    name = architectures[0] if architectures else ARCHITECTURE_OF_MODEL_TYPE.get(model_type)
+    if name not in ARCHITECTURE_OF_MODEL_TYPE.values():
         raise ConfigError(
-            f"the config has no architectures and its model_type is {model_type!r}. Expected a model_type of "
-            f"{', '.join(ARCHITECTURE_OF_MODEL_TYPE)}, or architectures with one of {', '.join(known)}. "
-            f"Add the right one to config.json."
+            f"architectures is {architectures!r} and model_type is {model_type!r}. Expected architectures[0] to be one of "
+            f"{', '.join(ARCHITECTURE_OF_MODEL_TYPE.values())}, or no architectures and a model_type of "
+            f"{', '.join(ARCHITECTURE_OF_MODEL_TYPE)}. Choose a checkpoint of one of these."
         )
-    return ARCHITECTURE_OF_MODEL_TYPE[model_type]
+    return name
 
 
-def sizes_of(hf_config: PretrainedConfig) -> dict[str, int]:
-    """Read the sizes that every model has, under this engine's names.
+def sizes_of(hf_config: Any) -> dict[str, int]:
+    """Read the six sizes that every model has, under this engine's names.
 
     A missing or null ``num_key_value_heads`` means multi-head attention: as many as query heads.
 
-    Returns:
-        ``num_layers``, ``num_qo_heads``, ``num_kv_heads``, ``hidden_size``, ``intermediate_size`` and
-        ``vocab_size``.
-
     Raises:
-        ConfigError: A size isn't a positive integer (all such fields are named), or the query heads
-            don't divide by the kv heads.
+        ConfigError: A size isn't a positive integer, or the query heads don't divide by the kv heads.
     """
     hf_names = {
         "num_layers": "num_hidden_layers",
@@ -110,9 +90,7 @@ def sizes_of(hf_config: PretrainedConfig) -> dict[str, int]:
     sizes = {name: getattr(hf_config, hf_name, None) for name, hf_name in hf_names.items()}
     if sizes["num_kv_heads"] is None:
         sizes["num_kv_heads"] = sizes["num_qo_heads"]
-    wrong = [f"{hf_names[name]} is {size!r}" for name, size in sizes.items() if type(size) is not int or size <= 0]
-    if wrong:
-        raise ConfigError(f"{'; '.join(wrong)}. Expected positive integers. Correct these fields in config.json.")
+    refuse_non_positive({hf_names[name]: size for name, size in sizes.items()})
     if sizes["num_qo_heads"] % sizes["num_kv_heads"]:
         raise ConfigError(
             f"num_attention_heads is {sizes['num_qo_heads']} and num_key_value_heads is {sizes['num_kv_heads']}. "
@@ -121,40 +99,32 @@ def sizes_of(hf_config: PretrainedConfig) -> dict[str, int]:
     return sizes
 
 
-def head_dim_of(hf_config: PretrainedConfig) -> int:
-    """Give the size of one attention head.
+def head_dim_of(hf_config: Any) -> int:
+    """Give the size of one attention head: ``head_dim``, or where that is absent or null hidden size by heads.
 
-    An explicit ``head_dim`` wins, also where it isn't ``hidden_size / num_attention_heads``
-    (Qwen3-0.6B: 128, not 64). A null one counts as absent.
+    An explicit one wins, also where it isn't that quotient (Qwen3-0.6B: 128, not 64).
 
     Raises:
-        ConfigError: The given ``head_dim`` isn't a positive even integer, or it is absent and the hidden
-            size doesn't divide by the heads.
+        ConfigError: It isn't a positive even integer, or it is absent and the hidden size doesn't divide by the heads.
     """
     head_dim = getattr(hf_config, "head_dim", None)
     if head_dim is None:
         if hf_config.hidden_size % hf_config.num_attention_heads:
             raise ConfigError(
                 f"hidden_size is {hf_config.hidden_size}, num_attention_heads is {hf_config.num_attention_heads} "
-                f"and head_dim is absent. Expected heads that divide the hidden size. Add head_dim to config.json."
+                f"and head_dim is absent. Expected a hidden size that divides by the heads. Add head_dim to config.json."
             )
         head_dim = hf_config.hidden_size // hf_config.num_attention_heads
     if type(head_dim) is not int or head_dim <= 0 or head_dim % 2:
-        raise ConfigError(
-            f"head_dim is {head_dim!r}. Expected a positive even integer, because RoPE rotates pairs. "
-            f"Correct head_dim in config.json."
-        )
+        raise ConfigError(f"head_dim is {head_dim!r}. Expected a positive even integer: RoPE rotates pairs. Correct head_dim.")
     return head_dim
 
 
-def rope_parameters_of(hf_config: PretrainedConfig) -> dict[str, Any]:
-    """Collect the RoPE fields from whichever place they live in.
+def rope_parameters_of(hf_config: Any) -> dict[str, Any]:
+    """Collect the RoPE fields from both places into one new dict that has ``rope_type`` and ``rope_theta``.
 
     transformers 5 keeps them all in ``rope_parameters``; transformers 4 had ``rope_theta`` beside a
     ``rope_scaling`` dict. The type is called ``rope_type``, or ``type`` in older files. Null means absent.
-
-    Returns:
-        One flat dict that always has ``rope_type`` and ``rope_theta``.
 
     Raises:
         ConfigError: A field that must be a dict isn't one, or two places contradict each other.
@@ -165,16 +135,11 @@ def rope_parameters_of(hf_config: PretrainedConfig) -> dict[str, Any]:
         if parameters is None:
             continue
         if not isinstance(parameters, dict):
-            raise ConfigError(
-                f"{field} is {parameters!r}. Expected a dict with a rope_type, or null. Correct {field} in config.json."
-            )
+            raise ConfigError(f"{field} is {parameters!r}. Expected a dict with a rope_type, or null. Correct {field}.")
         merged.update({name: value for name, value in parameters.items() if value is not None})
     old_name = merged.pop("type", None)
     if old_name is not None and merged.setdefault("rope_type", old_name) != old_name:
-        raise ConfigError(
-            f"the RoPE parameters have rope_type {merged['rope_type']!r} and type {old_name!r}. "
-            f"Expected both to be the same. Remove the wrong one from config.json."
-        )
+        raise ConfigError(f"rope_type is {merged['rope_type']!r} and type is {old_name!r}. Expected one. Remove the wrong one.")
     merged.setdefault("rope_type", "default")
     if "rope_theta" not in merged:
         top_level_base = getattr(hf_config, "rope_theta", None)
@@ -182,12 +147,12 @@ def rope_parameters_of(hf_config: PretrainedConfig) -> dict[str, Any]:
     return merged
 
 
-def rotary_config_of(hf_config: PretrainedConfig) -> RotaryConfig:
+def rotary_config_of(hf_config: Any) -> RotaryConfig:
     """Check the RoPE fields and describe them as a ``RotaryConfig``.
 
     Raises:
-        ConfigError: The type is unknown, a field that it needs is missing, only a part of each head
-            would be rotated, or base or max_position_embeddings isn't a positive number.
+        ConfigError: The type is unknown, a number that it needs is missing or not positive, or only a part of each
+            head would be rotated.
     """
     scaling = rope_parameters_of(hf_config)
     base, rope_type = scaling.pop("rope_theta"), scaling["rope_type"]
@@ -195,42 +160,23 @@ def rotary_config_of(hf_config: PretrainedConfig) -> RotaryConfig:
     if rope_type not in REQUIRED_ROPE_FIELDS:
         raise ConfigError(
             f"rope_type is {rope_type!r}, which is not supported. Expected one of {', '.join(REQUIRED_ROPE_FIELDS)}. "
-            f"Choose a checkpoint that uses one of these."
+            f"Choose a checkpoint with one of these."
         )
-    for name, value in {"rope_theta": base, "max_position_embeddings": max_position}.items():
-        if type(value) not in (int, float) or not value > 0:
-            raise ConfigError(f"{name} is {value!r}. Expected a positive number. Correct {name} in config.json.")
-    for name in REQUIRED_ROPE_FIELDS[rope_type]:
-        if type(scaling.get(name)) not in (int, float) or not scaling[name] > 0:
-            raise ConfigError(
-                f"RoPE type {rope_type!r} has {name} {scaling.get(name)!r}. Expected a positive number. "
-                f"Correct {name} among the RoPE parameters in config.json."
-            )
+    needed = {name: scaling.get(name) for name in REQUIRED_ROPE_FIELDS[rope_type]}
+    refuse_non_positive({"rope_theta": base, "max_position_embeddings": max_position, **needed}, (int, float))
     if scaling.pop("partial_rotary_factor", 1.0) != 1.0:
-        raise ConfigError(
-            "partial_rotary_factor isn't 1.0. Expected RoPE over whole heads, as the four architectures have it. "
-            "Choose another checkpoint."
-        )
+        raise ConfigError("partial_rotary_factor isn't 1.0. Expected RoPE over whole heads. Choose another checkpoint.")
     if rope_type in ("yarn", "llama3"):
         scaling.setdefault("original_max_position_embeddings", max_position)
     head_dim = head_dim_of(hf_config)
-    return RotaryConfig(
-        head_dim=head_dim,
-        rotary_dim=head_dim,
-        max_position=max_position,
-        base=float(base),
-        scaling=None if rope_type == "default" else scaling,
-    )
+    return RotaryConfig(head_dim, head_dim, max_position, float(base), None if rope_type == "default" else scaling)
 
 
-def biases_of(hf_config: PretrainedConfig, architecture: str) -> dict[str, bool]:
-    """Tell which linear layers carry a bias.
+def biases_of(hf_config: Any, architecture: str) -> dict[str, bool]:
+    """Tell which linear layers carry a bias: q, k and v (``attention_bias``), o_proj, and those of the MLP.
 
     Qwen2 has q/k/v biases though its config has no such field, and none on o_proj. In Llama and Qwen3
     ``attention_bias`` puts a bias on q, k, v and on o_proj. Only Llama has ``mlp_bias``.
-
-    Returns:
-        ``attention_bias`` (q, k, v), ``attention_out_bias`` (o_proj) and ``mlp_bias`` (gate, up, down).
     """
     is_qwen2 = architecture == "Qwen2ForCausalLM"
     attention_bias = bool(getattr(hf_config, "attention_bias", False))
@@ -241,12 +187,8 @@ def biases_of(hf_config: PretrainedConfig, architecture: str) -> dict[str, bool]
     }
 
 
-def moe_fields_of(hf_config: PretrainedConfig, architecture: str) -> dict[str, Any]:
-    """Read the mixture-of-experts fields; all are 0, False or empty on a dense model.
-
-    Returns:
-        ``num_experts``, ``num_experts_per_tok``, ``moe_intermediate_size``, ``norm_topk_prob``,
-        ``mlp_only_layers`` and ``decoder_sparse_step``.
+def moe_fields_of(hf_config: Any, architecture: str) -> dict[str, Any]:
+    """Read the six mixture-of-experts fields of a ``ModelConfig``; a dense architecture has none of them.
 
     Raises:
         ConfigError: A count isn't a positive integer, or more experts are chosen than exist.
@@ -255,33 +197,34 @@ def moe_fields_of(hf_config: PretrainedConfig, architecture: str) -> dict[str, A
         return {}
     names = ("num_experts", "num_experts_per_tok", "moe_intermediate_size", "decoder_sparse_step")
     fields = {name: getattr(hf_config, name, None) for name in names}
-    wrong = [f"{name} is {value!r}" for name, value in fields.items() if type(value) is not int or value <= 0]
-    if wrong:
-        raise ConfigError(f"{'; '.join(wrong)}. Expected positive integers. Correct these fields in config.json.")
+    refuse_non_positive(fields)
     if fields["num_experts_per_tok"] > fields["num_experts"]:
         raise ConfigError(
             f"num_experts_per_tok is {fields['num_experts_per_tok']} and num_experts is {fields['num_experts']}. "
-            f"Expected no more experts per token than there are. Correct num_experts_per_tok in config.json."
+            f"Expected no more per token than there are. Correct num_experts_per_tok in config.json."
         )
     fields["norm_topk_prob"] = bool(getattr(hf_config, "norm_topk_prob", False))
     fields["mlp_only_layers"] = tuple(getattr(hf_config, "mlp_only_layers", None) or ())
     return fields
 
 
-def refuse_uncomputed(hf_config: PretrainedConfig) -> None:
-    """Refuse, by name, what a config turns on and this engine doesn't compute.
+def refuse_uncomputed(hf_config: Any) -> None:
+    """Refuse, by name and all at once, what a config turns on and this engine doesn't compute.
 
     Raises:
-        ConfigError: The weights are quantized, some layer attends over a sliding window (or is another
-            kind than full attention), or the activation isn't SiLU.
+        ConfigError: The weights are quantized, tokens see later ones, some layer has another kind of attention than
+            full attention, or the activation isn't SiLU.
     """
     problems = []
-    if getattr(hf_config, "quantization_config", None):
-        problems.append("quantization_config is set, but only float32, float16 and bfloat16 weights are computed")
+    quantization = getattr(hf_config, "quantization_config", None)
+    if quantization:
+        method = quantization.get("quant_method", "unnamed") if isinstance(quantization, dict) else quantization
+        problems.append(f"quantization_config is set (method: {method}), but only unquantized weights are computed")
+    if getattr(hf_config, "is_causal", True) is False:
+        problems.append("is_causal is False, but only causal attention is computed")
     layer_types = getattr(hf_config, "layer_types", None)
     if layer_types:
-        other_types = sorted(set(layer_types) - {"full_attention"})
-        if other_types:
+        if other_types := sorted(set(layer_types) - {"full_attention"}):
             problems.append(f"layer_types has {', '.join(other_types)}, but only full_attention is computed")
     elif getattr(hf_config, "sliding_window", None) and getattr(hf_config, "use_sliding_window", True):
         problems.append(f"sliding_window is {hf_config.sliding_window}, but only full attention is computed")
@@ -294,55 +237,28 @@ def refuse_uncomputed(hf_config: PretrainedConfig) -> None:
 
 @dataclass(frozen=True)
 class ModelConfig:
-    """Describe a decoder-only language model, for the whole model and not for one rank.
-
-    Attributes:
-        num_layers: Number of decoder layers.
-        num_qo_heads: Number of query (and output) heads.
-        num_kv_heads: Number of key/value heads.
-        head_dim: Size of one head.
-        hidden_size: Width of the residual stream.
-        vocab_size: Rows of the embedding.
-        intermediate_size: Inner width of a dense MLP.
-        rms_norm_eps: Added under the root in each RMSNorm.
-        rotary_config: The position embedding.
-        hidden_act: The MLP's activation.
-        tie_word_embeddings: Whether the embedding also serves as the LM head.
-        attention_bias: Whether q, k and v have biases.
-        model_type: As in config.json.
-        architectures: As in config.json, or the one that model_type stands for.
-        attention_out_bias: Whether o_proj has a bias.
-        mlp_bias: Whether gate, up and down have biases.
-        num_experts: Experts in a sparse layer; 0 on a dense model, like the fields below.
-        num_experts_per_tok: Experts that each token is sent to.
-        moe_intermediate_size: Inner width of one expert.
-        norm_topk_prob: Whether the chosen experts' weights are scaled to sum to one.
-        mlp_only_layers: Layers that have a dense MLP all the same.
-        decoder_sparse_step: Every how many layers one is sparse.
-    """
+    """Describe a decoder-only language model as a whole, not one rank's share; a dense one has no experts."""
 
     num_layers: int
-    num_qo_heads: int
-    num_kv_heads: int
+    num_qo_heads: int  # of queries, and of the attention's output
+    num_kv_heads: int  # of keys and values
     head_dim: int
-    hidden_size: int
+    hidden_size: int  # width of the residual stream, which layers read from and add to
     vocab_size: int
-    intermediate_size: int
-    rms_norm_eps: float
+    intermediate_size: int  # inner width of a dense MLP
+    rms_norm_eps: float  # added under the root in each RMSNorm
     rotary_config: RotaryConfig
-    hidden_act: str
-    tie_word_embeddings: bool
-    attention_bias: bool
-    model_type: str
-    architectures: tuple[str, ...]
-    attention_out_bias: bool = False
-    mlp_bias: bool = False
+    tie_word_embeddings: bool  # the embedding also serves as the LM head
+    architectures: tuple[str]  # the one that architecture_of found
+    attention_bias: bool  # of q, k and v
+    attention_out_bias: bool = False  # of o_proj
+    mlp_bias: bool = False  # of gate, up and down
     num_experts: int = 0
     num_experts_per_tok: int = 0
-    moe_intermediate_size: int = 0
-    norm_topk_prob: bool = False
-    mlp_only_layers: tuple[int, ...] = ()
-    decoder_sparse_step: int = 1
+    moe_intermediate_size: int = 0  # inner width of one expert
+    norm_topk_prob: bool = False  # the chosen experts' weights are scaled to sum to one
+    mlp_only_layers: tuple[int, ...] = ()  # layers that have a dense MLP all the same
+    decoder_sparse_step: int = 1  # every how many layers one has experts
 
     @property
     def is_moe(self) -> bool:
@@ -355,48 +271,29 @@ class ModelConfig:
         return self.architectures[0] in ("Qwen3ForCausalLM", "Qwen3MoeForCausalLM")
 
     def is_sparse_layer(self, layer_id: int) -> bool:
-        """Tell whether a layer has experts in the place of a dense MLP."""
+        """Tell whether a layer has experts instead of a dense MLP."""
         on_step = (layer_id + 1) % self.decoder_sparse_step == 0
         return self.is_moe and on_step and layer_id not in self.mlp_only_layers
 
     @classmethod
-    def from_hf(cls, hf_config: PretrainedConfig) -> ModelConfig:
-        """Build the description from a Hugging Face config.
-
-        Raises:
-            ConfigError: The config is unusable, or turns on something that isn't computed here.
-        """
+    def from_hf(cls, hf_config: Any) -> ModelConfig:
+        """Build the description; a ConfigError says what is unusable in the config, or turned on and not computed."""
         architecture = architecture_of(hf_config)
         refuse_uncomputed(hf_config)
-        rms_norm_eps = getattr(hf_config, "rms_norm_eps", None)
-        if type(rms_norm_eps) not in (int, float) or rms_norm_eps < 0:
-            raise ConfigError(
-                f"rms_norm_eps is {rms_norm_eps!r}. Expected a small positive number. Correct it in config.json."
-            )
+        eps = getattr(hf_config, "rms_norm_eps", None)
+        refuse_non_positive({"rms_norm_eps": eps}, (int, float))
         return cls(
             **sizes_of(hf_config),
             **biases_of(hf_config, architecture),
             **moe_fields_of(hf_config, architecture),
             head_dim=head_dim_of(hf_config),
             rotary_config=rotary_config_of(hf_config),
-            rms_norm_eps=float(rms_norm_eps),
-            hidden_act=getattr(hf_config, "hidden_act", "silu"),
+            rms_norm_eps=float(eps),
             tie_word_embeddings=bool(getattr(hf_config, "tie_word_embeddings", False)),
-            model_type=getattr(hf_config, "model_type", None) or "",
             architectures=(architecture,),
         )
 
 
 def kv_bytes_per_token(config: ModelConfig, dtype: torch.dtype) -> int:
-    """Count the bytes that one token takes in the KV cache, over all layers.
-
-    Each layer stores one key and one value of ``head_dim`` numbers for each kv head.
-
-    Args:
-        config: The model.
-        dtype: The cache's dtype.
-
-    Returns:
-        Bytes per token (Qwen3-0.6B in bfloat16: 114,688).
-    """
+    """Count the bytes of one token's keys and values in the KV cache, over all layers (Qwen3-0.6B in bfloat16: 114,688)."""
     return 2 * config.num_layers * config.num_kv_heads * config.head_dim * dtype.itemsize

@@ -1,89 +1,94 @@
-"""Turn the text of a config.json into a transformers config that says no more than the file does."""
+"""Turn the text of a config.json into an object with transformers' attribute names, without importing transformers."""
 
 from __future__ import annotations
 
-import json
-import logging
-from collections.abc import Iterator
-from contextlib import contextmanager
+import copy
+import os
+import warnings
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from types import SimpleNamespace
+from typing import Any
 
+from minisgl.checkpoint._fault import fault, listed, quoted
+from minisgl.checkpoint._untrusted import parse_json, read_regular_file
+from minisgl.checkpoint.kinds import what_else
 from minisgl.errors import ConfigError
-from minisgl.utils.hf_config_limits import check_names, check_values
+from minisgl.hf_fields import (
+    DEFAULTS,
+    HARMLESS,
+    KNOWN,
+    KNOWN_ROPE,
+    MODEL_TYPE,
+    NEVER_DEFAULTED,
+    NEVER_DEFAULTED_MOE,
+)
+from minisgl.utils.hf_config_limits import check_names, check_rope, check_values
 
-if TYPE_CHECKING:
-    from transformers import PretrainedConfig
+_LARGEST_BYTES = 2**24
 
-# The transformers config class of each architecture that is computed here, by its model type.
-_MODEL_TYPE = {
-    "LlamaForCausalLM": "llama",
-    "Qwen2ForCausalLM": "qwen2",
-    "Qwen3ForCausalLM": "qwen3",
-    "Qwen3MoeForCausalLM": "qwen3_moe",
-}
 
-# Sizes that transformers' classes have a default for (that of one particular model), with their other spellings.
-_NEVER_DEFAULTED = {
-    "hidden_size": (),
-    "intermediate_size": (),
-    "num_attention_heads": (),
-    "num_hidden_layers": (),
-    "vocab_size": (),
-}
-_NEVER_DEFAULTED_MOE = {
-    "moe_intermediate_size": (),
-    "num_experts": ("num_local_experts",),
-    "num_experts_per_tok": (),
-}
+class HFConfig(SimpleNamespace):
+    """Hold a config.json's fields as attributes, where transformers' config classes have them.
+
+    Fields that the file leaves out have the default of transformers' class, except sizes: those are None. RoPE stays in
+    the layout of the file.
+    """
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a copy of the fields, as the method of transformers' classes does."""
+        return copy.deepcopy(vars(self))
 
 
 def read_config_file(file: Path) -> dict[str, Any]:
-    """Read config.json, or another JSON file that lies beside it.
+    """Read config.json, or another JSON file that lies beside it, without trusting it.
 
     Raises:
-        ConfigError: the file is missing, can't be read, isn't JSON, or isn't an object.
+        ConfigError: the file is missing, isn't a regular file, is too large, isn't JSON, holds a key twice, or isn't an
+            object. Where there is no config.json, the message says what the folder is instead.
     """
-    expected = f"expected the {file.name} of a Hugging Face model. Download the folder again, or check the path."
-    try:
-        raw = json.loads(file.read_text(encoding="utf-8"))
-    except FileNotFoundError as error:
-        raise ConfigError(f"there is no {file.name} in {file.parent}; {expected}") from error
-    except OSError as error:
-        raise ConfigError(f"{file} can't be read ({error.strerror}); {expected}") from error
-    except (ValueError, RecursionError) as error:
-        raise ConfigError(f"{file} isn't JSON ({error}); {expected}") from error
+    expected = f"the {file.name} of a Hugging Face model"
+    advice = "download the file again, or check the path"
+    if file.name == "config.json" and not os.path.lexists(file):
+        found, remedy = what_else(file.parent) or ("no config.json", "download the folder again, or check the path")
+        raise fault(file.parent, found, expected, remedy, ConfigError)
+    text, num_bytes = read_regular_file(file, _LARGEST_BYTES, expected, ConfigError)
+    if num_bytes > _LARGEST_BYTES:
+        raise fault(file, f"{num_bytes} bytes long", f"{expected}, of at most {_LARGEST_BYTES} bytes", advice, ConfigError)
+    raw = parse_json(file, text, "the file", advice, ConfigError)
     if not isinstance(raw, dict):
-        raise ConfigError(f"{file} holds a JSON {type(raw).__name__}, not an object; {expected}")
+        raise fault(file, f"a JSON {type(raw).__name__}", f"{expected}, which is an object", advice, ConfigError)
     return raw
 
 
-def build_hf_config(raw: dict[str, Any], file: Path) -> PretrainedConfig:
-    """Build the config object for the fields of `file`.
+def build_hf_config(raw: dict[str, Any], file: Path) -> HFConfig:
+    """Build the config object for the fields of `file`; a config of another architecture keeps just its own fields.
+
+    Unknown fields are named in one warning.
 
     Args:
         raw: config.json's fields.
         file: where they come from, for messages.
 
     Raises:
-        ConfigError: two fields give the same RoPE value differently, one isn't an object, or a value can't be a model's.
+        ConfigError: two fields contradict each other, a value can't be a model's, or a field turns on what isn't computed.
     """
     check_names(raw, file)
     model_type = _known_model_type(raw)
     if model_type is None:
-        return _bare_config(raw)
+        return HFConfig(**{"architectures": None, "model_type": "", **raw})
+    raw = _one_name_for_experts(raw, file)
     check_values(raw, file)
-    _check_rope_fields(raw, file)
-    from transformers.models.auto.configuration_auto import CONFIG_MAPPING
-
-    fields = {**raw, "model_type": model_type}
-    try:
-        with quiet_transformers():
-            config = CONFIG_MAPPING[model_type].from_dict(json.loads(json.dumps(fields)))
-    except Exception:  # whatever its validation raises: ModelConfig.from_hf names the field at fault
-        return _bare_config({"tie_word_embeddings": False, **fields})
-    _restore_what_is_absent(config, raw, model_type)
-    return config
+    check_rope(raw, file)
+    _refuse_what_would_change(raw, file)
+    _warn(raw, model_type, file)
+    sizes = NEVER_DEFAULTED + (NEVER_DEFAULTED_MOE if model_type == "qwen3_moe" else ())
+    fields = {**dict.fromkeys(sizes), **DEFAULTS[model_type], **raw}
+    fields["model_type"] = raw.get("model_type") or model_type
+    _settle_window(fields, model_type)
+    _settle_original_length(fields)
+    if fields["num_key_value_heads"] is None:
+        fields["num_key_value_heads"] = raw.get("num_attention_heads")
+    return HFConfig(**fields)
 
 
 def _known_model_type(raw: dict[str, Any]) -> str | None:
@@ -91,82 +96,64 @@ def _known_model_type(raw: dict[str, Any]) -> str | None:
 
     `architectures` decides before `model_type`: draft and reward models carry a model_type of llama or qwen3.
     """
-    architectures = raw.get("architectures")
+    if raw.get("architectures"):
+        return MODEL_TYPE.get(raw["architectures"][0])
     model_type = raw.get("model_type")
-    if architectures:
-        first = architectures[0] if isinstance(architectures, list) else None
-        by_architecture = _MODEL_TYPE.get(first) if isinstance(first, str) else None
-        if by_architecture is None or model_type not in (None, by_architecture):
-            return None
-        return by_architecture
-    return model_type if isinstance(model_type, str) and model_type in _MODEL_TYPE.values() else None
+    return model_type if model_type in MODEL_TYPE.values() else None
 
 
-def _restore_what_is_absent(config: PretrainedConfig, raw: dict[str, Any], model_type: str) -> None:
-    """Take back the class defaults that would pass for the file's own values."""
-    names = _NEVER_DEFAULTED | (_NEVER_DEFAULTED_MOE if model_type == "qwen3_moe" else {})
-    for name, others in names.items():
-        if all(raw.get(spelling) is None for spelling in (name, *others)):
-            _set(config, name, None)
-    if raw.get("num_key_value_heads") is None:
-        _set(config, "num_key_value_heads", raw.get("num_attention_heads"))
+def _one_name_for_experts(raw: dict[str, Any], file: Path) -> dict[str, Any]:
+    """Read `num_local_experts`, under which transformers 5 saves it, as `num_experts`."""
+    other, own = raw.get("num_local_experts"), raw.get("num_experts")
+    if other is None:
+        return raw
+    if own is not None and own != other:
+        found = f"num_experts {quoted(own)} and num_local_experts {quoted(other)}"
+        raise fault(file, found, "one number of experts", "remove the wrong one", ConfigError)
+    return {**raw, "num_experts": other}
 
 
-def _bare_config(raw: dict[str, Any]) -> PretrainedConfig:
-    """Hold the file's fields as they are, in the base class, which interprets none of them."""
-    from transformers import PretrainedConfig
-
-    config = PretrainedConfig()
-    for name, value in raw.items():
-        _set(config, name, value)
-    if isinstance(raw.get("rope_scaling"), dict):
-        # transformers 5 answers for rope_scaling with rope_parameters, whatever the file has.
-        _set(config, "rope_parameters", {**raw["rope_scaling"], **(raw.get("rope_parameters") or {})})
-    return config
+def _refuse_what_would_change(raw: dict[str, Any], file: Path) -> None:
+    problems = [
+        f"{name} is {quoted(raw[name])}"
+        for name, harmless in HARMLESS.items()
+        if raw.get(name) is not None and raw[name] not in harmless
+    ]
+    if problems:
+        expected = "a config without these: a causal decoder of text, with whole heads and the same layers throughout"
+        raise fault(file, f"{'; '.join(problems)}, which isn't computed here", expected, "choose another model", ConfigError)
 
 
-def _set(config: PretrainedConfig, name: str, value: Any) -> None:
-    """Set a field past the class's own validation, which knows no absent sizes."""
-    name = config.attribute_map.get(name, name)
-    config.__dict__[name] = value
+def _warn(raw: dict[str, Any], model_type: str, file: Path) -> None:
+    """Name the fields that nobody knows, and a model_type that isn't the architecture's, in one line."""
+    unknown = sorted(raw.keys() - KNOWN)
+    for home in ("rope_scaling", "rope_parameters"):
+        unknown += [f"{home}.{name}" for name in sorted((raw.get(home) or {}).keys() - KNOWN_ROPE)]
+    remarks = [f"fields that are unknown and have no effect: {listed(unknown)}"] if unknown else []
+    given = raw.get("model_type")
+    if given not in (None, model_type):
+        remarks.append(f"model_type is {quoted(given)}, but {raw['architectures'][0]} decides: read as {model_type}")
+    if remarks:
+        warnings.warn(f"{file}: {'; '.join(remarks)}.", stacklevel=4)
 
 
-def _check_rope_fields(raw: dict[str, Any], file: Path) -> None:
-    """Refuse RoPE fields that aren't objects, and values that the file gives twice and differently.
-
-    transformers 5 would take one of the two, and pass over an empty string or a 0, without a word.
-    """
-    homes = {name: raw[name] for name in ("rope_parameters", "rope_scaling") if raw.get(name) is not None}
-    for name, value in homes.items():
-        if not isinstance(value, dict):
-            raise ConfigError(
-                f"{file} has {name} {value!r}; expected an object with a rope_type, or null. Correct {name}."
-            )
-    if raw.get("rope_theta") is not None:
-        homes["the top level"] = {"rope_theta": raw["rope_theta"]}
-    seen: dict[str, tuple[str, Any]] = {}
-    for home, fields in homes.items():
-        for name, value in fields.items():
-            if value is None:
-                continue
-            first_home, first_value = seen.setdefault("rope_type" if name == "type" else name, (home, value))
-            if first_value != value:
-                raise ConfigError(
-                    f"{file} has {name} {first_value!r} in {first_home} and {value!r} in {home}; "
-                    "expected one value. Remove the wrong one."
-                )
-
-
-@contextmanager
-def quiet_transformers() -> Iterator[None]:
-    """Keep transformers' remarks off stderr; what matters becomes an error of our own."""
-    logger = logging.getLogger("transformers")
-    before = logger.level
-    if before >= logging.ERROR:  # quiet already; to set a level empties the cache of every logger
-        yield
+def _settle_window(fields: dict[str, Any], model_type: str) -> None:
+    """Say which layers attend over a window, as the Qwen classes do: none while `use_sliding_window` is off."""
+    if model_type == "llama":
         return
-    logger.setLevel(logging.ERROR)
-    try:
-        yield
-    finally:
-        logger.setLevel(before)
+    if not fields["use_sliding_window"]:
+        fields["sliding_window"] = None
+    num_layers = fields.get("num_hidden_layers")
+    if model_type != "qwen3_moe" and fields["layer_types"] is None and type(num_layers) is int:
+        first = num_layers if fields["sliding_window"] is None else fields["max_window_layers"]
+        kinds = ("full_attention", "sliding_attention")
+        fields["layer_types"] = [kinds[layer >= first] for layer in range(num_layers)]
+
+
+def _settle_original_length(fields: dict[str, Any]) -> None:
+    """Move a top-level `original_max_position_embeddings` to the RoPE fields, where transformers 5 lets it win."""
+    length = fields.get("original_max_position_embeddings")
+    for home in ("rope_parameters", "rope_scaling"):
+        rope = fields.get(home)
+        if length is not None and rope and rope.get("rope_type", rope.get("type")) in ("yarn", "llama3"):
+            fields[home] = {**rope, "original_max_position_embeddings": length}

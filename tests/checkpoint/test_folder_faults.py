@@ -8,8 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from minisgl.checkpoint import open_checkpoint
-from minisgl.errors import CheckpointError
+from minisgl.checkpoint import open_checkpoint, standard_tensors
+from minisgl.checkpoint.presets import PRESETS
+from minisgl.cli import main
+from minisgl.errors import CheckpointError, MinisglError
+from minisgl.utils import cached_load_hf_config
 from tests.checkpoint.raw_files import write_index, write_weights
 
 INDEX = "model.safetensors.index.json"
@@ -91,7 +94,7 @@ CASES: dict[str, Case] = {
     "an adapter": (
         touch("adapter_config.json", "adapter_model.safetensors"),
         "",
-        "an adapter's folder (adapter_config.json): it holds changes to a model, not a model",
+        "an adapter's folder ('adapter_config.json', 'adapter_model.safetensors'): it holds changes to a model, not a model",
         MODEL_FILES,
         "merge it into its base model (peft: merge_and_unload, then save_pretrained) and load the result",
     ),
@@ -170,7 +173,7 @@ CASES: dict[str, Case] = {
         INDEX,
         "a git-lfs pointer, not the file it stands for",
         "the index",
-        "run `git lfs pull`",
+        "run `git lfs install` and `git lfs pull` in the folder, or download the file itself",
     ),
     "an index that names a pickle": (
         both(touch("pytorch_model.bin"), indexed({"w": "pytorch_model.bin"})),
@@ -220,7 +223,7 @@ CASES: dict[str, Case] = {
         "",
         "its safetensors files hold no tensor",
         "a model's tensors",
-        "download the model again",
+        "check what this folder is",
     ),
 }
 
@@ -288,16 +291,117 @@ def test_a_pipe_in_place_of_the_index_is_refused_without_waiting(tmp_path: Path)
         open_checkpoint(tmp_path)
 
 
-@pytest.mark.parametrize("dtype, num_bytes", [("I8", 2), ("U8", 2), ("F8_E4M3", 2), ("F4", 1), ("I32", 8), ("F64", 16)])
-def test_a_quantized_checkpoint_is_recognized_by_its_dtypes(tmp_path: Path, dtype: str, num_bytes: int) -> None:
-    write_weights(tmp_path / "model.safetensors", "b", "a", dtype=dtype, num_bytes=num_bytes)
+UNQUANTIZED = "get the model's unquantized checkpoint"
+PERHAPS = ("integer tensors, perhaps quantized weights,", f"{UNQUANTIZED} in floating point")
+SMALLER = "save the model again in a smaller type: model.to(torch.bfloat16).save_pretrained(folder)"
+
+
+def by(method: str) -> tuple[str, str]:
+    return f"tensors as {method} quantization stores them,", UNQUANTIZED
+
+
+@pytest.mark.parametrize(
+    ("dtype", "num_bytes", "keys", "what"),
+    [
+        ("I8", 2, "a b", PERHAPS),
+        ("U8", 2, "a b", PERHAPS),
+        ("I32", 8, "a b", PERHAPS),
+        ("F8_E4M3", 2, "a b", by("fp8 or smaller")),
+        ("F4", 1, "a b", by("fp8 or smaller")),
+        ("I32", 8, "l.g_idx l.qweight", by("gptq")),
+        ("I32", 8, "l.qweight l.qzeros", by("awq")),
+        ("U8", 2, "l.absmax l.weight", by("bitsandbytes")),
+        ("I32", 8, "l.weight_packed m", by("compressed-tensors")),
+        ("U32", 8, "l.biases l.scales l.weight", by("MLX")),
+        ("F64", 16, "a b", ("float64 tensors", SMALLER)),
+        (
+            "I64",
+            16,
+            "model.position_ids x",
+            ("tables of integers, which none of these models has,", "save the model again without these buffers"),
+        ),
+    ],
+)
+def test_tensors_of_another_type_are_called_what_they_are(
+    tmp_path: Path, dtype: str, num_bytes: int, keys: str, what: tuple[str, str]
+) -> None:
+    write_weights(tmp_path / "model.safetensors", *keys.split(), dtype=dtype, num_bytes=num_bytes)
+    listed = ", ".join(f"'{key} ({dtype}) in model.safetensors'" for key in keys.split())
+    found, advice = what
     message = (
-        f"{tmp_path}: tensors of type {dtype}, as in a quantized checkpoint (2): 'a ({dtype}) in model.safetensors', "
-        f"'b ({dtype}) in model.safetensors'. Expected: only BF16, F16, F32. What to do: get the model's unquantized "
-        "checkpoint."
+        f"{tmp_path}: {found} of type {dtype} ({len(keys.split())}): {listed}. Expected: only BF16, F16, F32. "
+        f"What to do: {advice}."
     )
     with pytest.raises(CheckpointError, match=f"^{re.escape(message)}$"):
         open_checkpoint(tmp_path)
+
+
+def test_a_rotary_table_of_any_type_is_left_alone(tmp_path: Path) -> None:
+    write_weights(tmp_path / "a.safetensors", "w")
+    table = "layers.0.self_attn.rotary_emb.inv_freq"
+    write_weights(tmp_path / "b.safetensors", table, dtype="F64", num_bytes=16)
+    assert list(open_checkpoint(tmp_path).tensors) == ["w"]
+
+
+PREFIXES = {
+    "module.": "save the model out of its wrapper for parallel training: model.module.save_pretrained(folder)",
+    "_orig_mod.": "save the model out of torch.compile's wrapper: model._orig_mod.save_pretrained(folder)",
+    "base_model.model.": "merge the adapter into its base model: model.merge_and_unload().save_pretrained(folder)",
+    "model.language_model.": "save the language model by itself, or take the prefix off the names",
+}
+
+
+@pytest.mark.parametrize("prefix", PREFIXES)
+def test_a_prefix_of_all_layers_is_named(tmp_path: Path, prefix: str) -> None:
+    inner = "" if prefix == "model.language_model." else "model."
+    keys = [f"{prefix}{inner}layers.{layer}.mlp.up_proj.weight" for layer in range(2)]
+    write_weights(tmp_path / "model.safetensors", *keys, f"{prefix}{inner}norm.weight")
+    message = (
+        f"{tmp_path}: the names of all layers' tensors begin with {prefix!r}, as in {keys[0]}. "
+        f"Expected: names that begin with 'model.' or 'layers.'. What to do: {PREFIXES[prefix]}."
+    )
+    with pytest.raises(CheckpointError, match=f"^{re.escape(message)}$"):
+        standard_tensors(open_checkpoint(tmp_path))
+
+
+KINDS = {
+    "adapter_config.json adapter_model.safetensors": ("an adapter's folder ('adapter_config.json', 'a", "merge it into"),
+    "refs/main snapshots/abc/config.json": ("the top of a model in the hub's cache, not one", "pass the model's folder below"),
+    "models--a--b/refs/main version.txt": ("the hub's cache of models ('models--a--b'), not one", "pass the model's folder"),
+    "model.safetensors.incomplete README.md": ("an interrupted download ('model.safetensors.incomplete')", "start the download"),
+    ".cache/huggingface/download/a.incomplete": ("an interrupted download ('a.incomplete')", "start the download again"),
+    "model_index.json unet/config.json": ("a pipeline of several models (model_index.json)", "pass the folder of its language"),
+    "params.json consolidated.00.pth": (
+        "weights in the original layout of their maker: 'consolidated.00.pth', 'params.json'",
+        "get the model's version for transformers",
+    ),
+    "model-Q4_K_M.gguf": ("only GGUF files: 'model-Q4_K_M.gguf'", "get the model's safetensors files, or convert"),
+    "__0_0.distcp .metadata": ("a distributed training checkpoint: '__0_0.distcp'", "merge it with the tool that wrote it"),
+    "global_step100/x latest": ("a distributed training checkpoint: 'global_step100'", "merge it with the tool that wrote it"),
+    "pytorch_model.bin": ("only pickled weights, which are never loaded here: 'pytorch_model.bin'", "convert them once"),
+    "checkpoint-9/config.json trainer.log": ("no model by itself, but there is one in each of 'checkpoint-9'", "pass that"),
+}
+
+
+@pytest.mark.parametrize("names", KINDS)
+def test_a_folder_of_something_else_is_called_what_it_is(tmp_path: Path, names: str, capsys: pytest.CaptureFixture[str]) -> None:
+    for name in names.split():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("{}")
+    found, advice = KINDS[names]
+    expected = f"^{re.escape(f'{tmp_path}: {found}')}.*Expected: .*What to do: {re.escape(advice)}"
+    for read in (open_checkpoint, cached_load_hf_config):
+        with pytest.raises(MinisglError, match=expected):
+            read(tmp_path)
+    assert main(["inspect", str(tmp_path)]) == 1
+    assert capsys.readouterr().err.startswith(f"minisgl inspect: {tmp_path}: {found}")
+
+
+def test_inspect_fails_on_a_config_beside_other_weights(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "config.json").write_text(json.dumps(PRESETS["Qwen3-0.6B"]))
+    (tmp_path / "pytorch_model.bin").touch()
+    assert main(["inspect", str(tmp_path)]) == 1
+    assert "only pickled weights, which are never loaded here: 'pytorch_model.bin'" in capsys.readouterr().err
 
 
 def test_a_long_list_of_names_is_cut_and_counted(tmp_path: Path) -> None:

@@ -157,6 +157,15 @@ def test_quantized_weights_are_refused(subject):
 
 
 @pytest.mark.part("config.refusals")
+def test_attention_to_later_tokens_is_refused(subject):
+    """An embedding model's is_causal false is refused by name; true and null pass."""
+    hint = "is_causal false lets tokens see later ones: every logit would be another"
+    for said in (True, None):
+        accepts(subject, "config.refusals", config(QWEN3_0_6B, is_causal=said), hint=hint)
+    refuses(subject, "config.refusals", config(QWEN3_0_6B, is_causal=False), names=["is_causal"], hint=hint)
+
+
+@pytest.mark.part("config.refusals")
 @pytest.mark.parametrize("activation", ["gelu", "relu", "gelu_pytorch_tanh"])
 def test_another_activation_is_refused(subject, activation):
     """The MLP computes silu and nothing else."""

@@ -57,7 +57,6 @@ def sizes_of_theirs(config: PretrainedConfig) -> dict[str, Any]:
         "vocab_size": config.vocab_size,
         "intermediate_size": config.intermediate_size,
         "rms_norm_eps": config.rms_norm_eps,
-        "hidden_act": config.hidden_act,
         "tie_word_embeddings": config.tie_word_embeddings,
         "attention_bias": biased,
         "base": rope.get("rope_theta") or config.rope_theta,
@@ -77,7 +76,7 @@ def rope_type_of(config: PretrainedConfig) -> str:
 
 
 SAME_NAME = (
-    "num_layers num_qo_heads num_kv_heads head_dim hidden_size vocab_size intermediate_size rms_norm_eps hidden_act "
+    "num_layers num_qo_heads num_kv_heads head_dim hidden_size vocab_size intermediate_size rms_norm_eps "
     "tie_word_embeddings attention_bias num_experts num_experts_per_tok moe_intermediate_size norm_topk_prob "
     "mlp_only_layers"
 ).split()

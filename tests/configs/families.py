@@ -137,8 +137,8 @@ SUPPORTED: dict[str, Config] = {
 
 QUANTIZED = "quantization_config is set"
 REFUSED: dict[str, tuple[Config, str]] = {
-    "AWQ": (llama(2, 4096, 11008, 32, quantization_config={"quant_method": "awq", "bits": 4}), QUANTIZED),
-    "GPTQ": (llama(2, 4096, 11008, 32, quantization_config={"quant_method": "gptq", "bits": 4}), QUANTIZED),
+    "AWQ": (llama(2, 4096, 11008, 32, quantization_config={"quant_method": "awq"}), rf"{QUANTIZED} \(method: awq\)"),
+    "GPTQ": (llama(2, 4096, 11008, 32, quantization_config={"quant_method": "gptq"}), rf"{QUANTIZED} \(method: gptq\)"),
     "FP8 by blocks": (
         qwen3(2, 4096, 12288, 32, 8, quantization_config={"quant_method": "fp8", "weight_block_size": [128, 128]}),
         QUANTIZED,
@@ -150,7 +150,7 @@ REFUSED: dict[str, tuple[Config, str]] = {
     ),
     "MLX": (
         qwen3(2, 5120, 17408, 40, 8, quantization={"bits": 4}, quantization_config={"group_size": 64, "bits": 4}),
-        QUANTIZED,
+        "quantization is {'bits': 4}, which isn't computed here",
     ),
     "a window in use": (
         qwen2(64, 5120, 27648, 40, 8, use_sliding_window=True, max_window_layers=32),
@@ -164,7 +164,7 @@ REFUSED: dict[str, tuple[Config, str]] = {
         llama(2, 768, 2048, 12, rope_scaling={"rope_type": "longrope", "factor": 2.0}),
         "rope_type is 'longrope', which is not supported",
     ),
-    "a RoPE scaling that is a number": (qwen3_moe(2, 2048, 6144, 32, 768, rope_scaling=4.0), "rope_scaling 4.0"),
+    "a RoPE scaling that is a number": (qwen3_moe(2, 2048, 6144, 32, 768, rope_scaling=4.0), "rope_scaling is 4.0"),
     "two names of the type that differ": (
         llama(2, 768, 2048, 12, rope_scaling={"type": "linear", "rope_type": "dynamic", "factor": 2.0}),
         "'dynamic'.*'linear'|'linear'.*'dynamic'",

@@ -11,7 +11,7 @@ from minisgl.errors import ConfigError
 from tests.configs.compare import ours_of
 from tests.configs.families import llama, qwen3_moe
 
-END = "Expected values that a model can have. Correct these fields."
+END = "Expected: values that a model can have. What to do: correct these fields in config.json."
 LLAMA = llama(2, 768, 2048, 12)
 DEEP = 1.0
 for _ in range(400):
@@ -34,11 +34,8 @@ CASES = {
     "a switch that is a number": (LLAMA, {"attention_bias": 2}, "attention_bias 2 isn't true or false"),
     "layers that aren't a list": (LLAMA, {"mlp_only_layers": 3}, "mlp_only_layers 3 isn't a list of layer numbers"),
     "layer types that aren't names": (LLAMA, {"layer_types": [[]]}, "layer_types [[]] isn't a list of names"),
-    "a RoPE type that isn't a name": (
-        LLAMA,
-        {"rope_scaling": {"type": ["yarn"], "factor": 2.0}},
-        "rope_scaling.type ['yarn'] isn't a name",
-    ),
+    "a window that is no number": (LLAMA, {"sliding_window": "wide"}, "sliding_window 'wide' isn't a whole number from 0"),
+    "quantization that is no object": (LLAMA, {"quantization_config": 8}, "quantization_config 8 isn't an object"),
     "two at once": (
         LLAMA,
         {"mlp_bias": "no", "vocab_size": 2**40},
@@ -47,12 +44,52 @@ CASES = {
 }  # fmt: skip
 
 NAMES = {
-    "architectures that are a name": (
-        {"architectures": "LlamaForCausalLM"},
-        "architectures 'LlamaForCausalLM'; expected",
+    "architectures that are a name": ({"architectures": "Llama"}, "architectures 'Llama'. Expected: a list of class names"),
+    "architectures that are numbers": ({"architectures": [7]}, "architectures [7]. Expected: a list of class names"),
+    "a model type that is a list": ({"model_type": ["llama"]}, "model_type ['llama']. Expected: a name"),
+}
+
+YARN = {"rope_type": "yarn", "factor": 4.0}
+LLAMA3 = {"rope_type": "llama3", "factor": 8.0}
+ROPES = {
+    "a type that isn't a name": ({"rope_scaling": {"type": ["yarn"]}}, "rope_scaling.type ['yarn'] isn't a name"),
+    "base 1 with yarn": (
+        {"rope_theta": 1.0, "rope_scaling": YARN},
+        "rope_theta is 1.0, but yarn takes its logarithm as a divisor and needs more than 1",
     ),
-    "architectures that are numbers": ({"architectures": [7]}, "architectures [7]; expected a list of class names."),
-    "a model type that is a list": ({"model_type": ["llama"]}, "model_type ['llama']; expected a name. Correct it."),
+    "a base in the same place": (
+        {"rope_parameters": {**YARN, "rope_theta": 0.5}},
+        "rope_theta is 0.5, but yarn takes its logarithm as a divisor and needs more than 1",
+    ),
+    "negative betas": (
+        {"rope_scaling": {**YARN, "beta_fast": -3, "beta_slow": -1}},
+        "rope_scaling.beta_fast -3 isn't a positive number; rope_scaling.beta_slow -1 isn't a positive number",
+    ),
+    "a negative original length": (
+        {"rope_scaling": {**YARN, "original_max_position_embeddings": -16}},
+        "rope_scaling.original_max_position_embeddings -16 isn't a positive number",
+    ),
+    "the same at the top": (
+        {"original_max_position_embeddings": "long", "rope_scaling": YARN},
+        "original_max_position_embeddings 'long' isn't a positive number",
+    ),
+    "a text for a switch": (
+        {"rope_scaling": {**YARN, "truncate": "false"}},
+        "rope_scaling.truncate 'false' isn't true or false",
+    ),
+    "a negative scale": (
+        {"rope_scaling": {**YARN, "mscale": -1.0}},
+        "rope_scaling.mscale -1.0 isn't a number from 0",
+    ),
+    "frequencies the wrong way round": (
+        {"rope_scaling": {**LLAMA3, "low_freq_factor": 4.0, "high_freq_factor": 4.0}},
+        "rope_scaling.low_freq_factor 4.0 isn't below high_freq_factor 4.0",
+    ),
+    "one object for each kind of layer": (
+        {"rope_parameters": {"full_attention": YARN, "sliding_attention": {"rope_type": "default"}}},
+        "rope_parameters.full_attention is an object: RoPE that differs by layer isn't computed here; "
+        "rope_parameters.sliding_attention is an object: RoPE that differs by layer isn't computed here",
+    ),
 }
 
 
@@ -64,10 +101,20 @@ def read(folder: Path, config: object) -> None:
 @pytest.mark.parametrize("name", CASES)
 def test_an_impossible_value_is_refused_with_its_message(tmp_path: Path, name: str) -> None:
     config, changes, found = CASES[name]
+    config = {**config, "model_type": "mistral"}  # all checks run whatever the model_type says
     started = time.monotonic()
     with pytest.raises(ConfigError, match=f"^{re.escape(f'{tmp_path}/config.json: {found}. {END}')}$"):
         read(tmp_path, {**config, **changes})
     assert time.monotonic() - started < 30
+
+
+@pytest.mark.parametrize("model_type", ["llama", "mistral"])
+@pytest.mark.parametrize("name", ROPES)
+def test_rope_that_no_formula_can_compute_is_refused_by_field(tmp_path: Path, name: str, model_type: str) -> None:
+    changes, found = ROPES[name]
+    end = "Expected: RoPE fields that can be computed with. What to do: correct these fields in config.json."
+    with pytest.raises(ConfigError, match=f"^{re.escape(f'{tmp_path}/config.json: {found}. {end}')}$"):
+        read(tmp_path, {**LLAMA, **changes, "model_type": model_type})
 
 
 @pytest.mark.parametrize("name", NAMES)
