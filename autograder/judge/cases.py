@@ -63,7 +63,7 @@ class Source(random.Random):
         """Return a number in [0, 1) that is the same for any seed."""
         return self._kinds.random() if hasattr(self, "_kinds") else super().random()
 
-    def choice(self, seq: Sequence[Any]) -> Any:
+    def choice(self, seq: Any) -> Any:
         """Return one of the kinds, the same one for any seed."""
         return self._kinds.choice(seq)
 

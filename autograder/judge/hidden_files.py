@@ -25,8 +25,8 @@ def syntax_problems(files: Mapping[str, str]) -> list[str]:
         if name.endswith(".json"):
             try:
                 content = json.loads(text)
-            except ValueError as error:
-                place = f"line {error.lineno}, column {error.colno}: {error.msg}" if hasattr(error, "lineno") else error
+            except json.JSONDecodeError as error:
+                place = f"line {error.lineno}, column {error.colno}: {error.msg}"
                 found.append(f"{name} isn't JSON ({place}). Expected {FORM}. Correct this place.")
                 continue
             if type(content) is not dict or any(type(each) is not list for each in content.values()):
