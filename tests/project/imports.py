@@ -10,6 +10,7 @@ from scripts.structure import imported_modules
 NOTEBOOK_LIBRARIES = frozenset(
     {
         "IPython",
+        "anywidget",
         "ipykernel",
         "ipywidgets",
         "jupyter",
