@@ -8,6 +8,7 @@ Source: Okabe and Ito, Color Universal Design, https://jfly.uni-koeln.de/color/.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from html import escape
 from itertools import count
@@ -157,6 +158,14 @@ def ink_on(fill: str) -> str:
     """Choose black or white, whichever reads better on a colour."""
     red, green, blue = (int(fill[i : i + 2], 16) for i in (1, 3, 5))
     return "#000000" if 0.299 * red + 0.587 * green + 0.114 * blue > 120 else "#ffffff"
+
+
+def round_ticks(top: float, count: int) -> list[float]:
+    """List about ``count`` round values in MiB steps of 1, 2 or 5 times a power of ten, from 0 to ``top`` bytes."""
+    wanted = top / 2**20 / count
+    power = 10.0 ** math.floor(math.log10(wanted))
+    step = 2**20 * next(power * times for times in (1, 2, 5, 10) if power * times >= wanted)
+    return [step * index for index in range(int(top / step) + 1)]
 
 
 def mib(num_bytes: float) -> str:

@@ -27,6 +27,7 @@ from minisgl.viz.drawing import mib
 from minisgl.viz.race_lane import Lane
 from minisgl.viz.race_picture import draw_race
 from minisgl.viz.race_plan import (
+    BUILD,
     EVERYTHING,
     MERGE,
     OURS,
@@ -72,7 +73,7 @@ class RaceModel:
     ) -> None:  # fmt: skip
         reference = Path(reference_tree).resolve() if reference_tree else _installed_tree()
         student = Path(student_tree).resolve() if student_tree else THIS_TREE
-        self.trees = {EVERYTHING: THIS_TREE, MERGE: THIS_TREE}
+        self.trees = {BUILD: THIS_TREE, EVERYTHING: THIS_TREE, MERGE: THIS_TREE}
         if reference is not None and (reference / "minisgl/models/weight.py").is_file():
             self.trees[OURS] = reference
         if student_tree or student != reference:
@@ -102,6 +103,8 @@ class RaceModel:
     def prepare(self, settings: RaceSettings | None = None, strategies: Iterable[str] | None = None) -> None:
         """Make or open the checkpoint and predict; nothing is loaded yet.
 
+        ``strategies`` are keys of ``trees``; when left out, all but "build", which takes three times the model.
+
         Raises:
             MinisglError: The settings can't be raced on, or a race is on.
         """
@@ -110,10 +113,10 @@ class RaceModel:
         self.settings, self.replay_s = settings or self.settings, None
         self.stored = make_stored(self.settings, Path(self._scratch.name))
         local = sum(self.stored.param_bytes().values())
-        read = {EVERYTHING: self.stored.num_bytes, MERGE: self.stored.num_bytes}
+        read = {BUILD: self.stored.num_bytes, EVERYTHING: self.stored.num_bytes, MERGE: self.stored.num_bytes}
         self.lanes = {
             name: Lane(name, predict(name, self.stored, self.settings.keep), read.get(name, local) + local)
-            for name in (self.trees if strategies is None else strategies)
+            for name in ([name for name in self.trees if name != BUILD] if strategies is None else strategies)
         }
 
     def start(self, settings: RaceSettings | None = None, strategies: Iterable[str] | None = None) -> None:

@@ -1,99 +1,85 @@
-"""Draw a memory race: anonymous and file-backed memory against time, and the peaks, predicted and measured."""
+"""Draw a memory race: one bar and one line for each lane, all on one scale of memory, and no axis of time."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from minisgl.viz.drawing import BLUE, FAINT, GREEN, GREY, INK, ORANGE, VERMILLION, Picture, mib, text_width
+from minisgl.viz.drawing import BLUE, FAINT, INK, VERMILLION, Picture, lines_of, mib, round_ticks
 
 if TYPE_CHECKING:
     from minisgl.viz.race import RaceModel
     from minisgl.viz.race_lane import Lane
 
-_WIDTH, _LEFT, _TOP, _PLOT_WIDTH, _PLOT_HEIGHT = 900, 88, 64, 780, 250
-_COLOR = {"everything": VERMILLION, "merge": ORANGE, "ours": BLUE, "student": GREEN}
-_LETTER = {"everything": "A", "merge": "B", "ours": "C", "student": "D"}
-_DASH = {"everything": "", "merge": "dashed", "ours": "", "student": "dashed"}
-_MAX_POINTS = 240
-_COLUMNS = ((8, "lane"), (190, "progress"), (308, "state"), (380, "predicted"), (462, "measured peak"), (608, "counted"),
-            (688, "kernel's mark (predicted)"))  # fmt: skip
+_WIDTH, _LEFT, _BAR, _LINE, _ROW = 720, 200, 290, 190, 62
+_MAX_POINTS = 120
 
 
 def draw_race(model: RaceModel) -> Picture:
-    """Put the chart over the table of lanes."""
+    """Put a row for each lane under one scale; dashed outlines are predictions, which are there before the start."""
     lanes = list(model.lanes.values())
-    picture = Picture(
-        _WIDTH, _TOP + _PLOT_HEIGHT + 70 + 26 * max(len(lanes), 1) + 40, f"Memory race: {model.summary()}"
-    )
+    picture = Picture(_WIDTH, 92 + _ROW * max(len(lanes), 1), f"Memory race: {model.summary()}")
     settings = model.settings
-    picture.text(8, 20, f"{settings.checkpoint}, rank {settings.tp_rank} of {settings.tp_size}", size=16, bold=True)
-    kept = "Parameters are kept" if settings.keep else "Parameters are dropped when handed out"
-    picture.text(
-        8,
-        42,
-        f"memory above the start. Thick: anonymous, must stay. Dotted: file-backed, can be dropped. {kept}.",
-        size=12,
-    )
-    _draw_chart(picture, model, lanes)
-    _draw_table(picture, lanes, _TOP + _PLOT_HEIGHT + 56)
+    size = f", {mib(model.stored.num_bytes)}" if model.stored else ""
+    ranks = f", rank {settings.tp_rank} of {settings.tp_size}" if settings.tp_size > 1 else ""
+    picture.text(8, 20, f"{settings.checkpoint}{size}{ranks}", size=16, bold=True)
+    kept = "what is handed out stays in memory" if settings.keep else "what is handed out leaves memory at once"
+    picture.text(8, 40, f"Own memory of each loader: dashed as predicted, filled as measured; {kept}.", size=12)
+    top = _top(model, lanes)
+    for tick in round_ticks(top, 3):
+        x = _LEFT + _BAR * tick / top
+        picture.line([(x, 66), (x, 74 + _ROW * len(lanes))], FAINT, width=0.6)
+        picture.text(x, 62, mib(tick), size=12, anchor="middle")
+    picture.text(_LEFT + _BAR + 20, 62, "from its first to its last moment", size=12)
+    for index, lane in enumerate(lanes):
+        _draw_lane(picture, lane, 76 + _ROW * index, top, model)
+    if not lanes:
+        picture.text(8, 90, "no race yet: press start", size=13)
     return picture
 
 
-def _draw_chart(picture: Picture, model: RaceModel, lanes: list[Lane]) -> None:
+def _top(model: RaceModel, lanes: list[Lane]) -> float:
+    """The end of the scale; a lane that is never started doesn't stretch it."""
     sizes = [lane.prediction.anonymous_bytes for lane in lanes if lane.status != "too large"]
-    sizes += [lane.measured_bytes or 0 for lane in lanes]
-    sizes += [sample[2] or 0 for lane in lanes for sample in lane.samples]
-    size = model.stored.num_bytes if model.stored else 2**20
-    top = 1.12 * max([size if size < 4 * max(sizes, default=size) else 1, *sizes])
-    duration = max(model.duration_s, 0.1)
-    bottom = _TOP + _PLOT_HEIGHT
+    return 1.05 * max([2**20, *sizes, *(lane.measured_bytes or 0 for lane in lanes)])
 
-    def place(seconds: float, num_bytes: float) -> tuple[float, float]:
-        return _LEFT + _PLOT_WIDTH * seconds / duration, bottom - _PLOT_HEIGHT * max(0.0, num_bytes) / top
 
-    for share in (0, 0.25, 0.5, 0.75, 1):
-        y = bottom - _PLOT_HEIGHT * share
-        picture.line([(_LEFT, y), (_LEFT + _PLOT_WIDTH, y)], FAINT, width=0.6)
-        picture.text(_LEFT - 6, y + 4, mib(top * share), size=11, anchor="end")
-        picture.text(_LEFT + _PLOT_WIDTH * share, bottom + 16, f"{duration * share:.2f} s", size=11, anchor="middle")
-    if size <= top:
-        picture.line([place(0, size), place(duration, size)], INK, width=1.2, dash="dashed")
-        picture.text(_LEFT + 6, place(0, size)[1] - 5, f"checkpoint {mib(size)}", size=12)
-    for lane in lanes:
-        _draw_lane(picture, lane, place, model.replay_s)
+def _draw_lane(picture: Picture, lane: Lane, y: float, top: float, model: RaceModel) -> None:
+    scale, predicted, measured = _BAR / top, lane.prediction.anonymous_bytes, lane.measured_bytes
+    own = [(at, anonymous if anonymous is not None else resident) for at, anonymous, _, resident, _ in lane.samples]
     if model.replay_s is not None:
-        x = place(min(model.replay_s, duration), 0)[0]
-        picture.line([(x, _TOP), (x, bottom)], INK, width=1.5)
+        own = [point for point in own if point[0] <= model.replay_s]
+    picture.text(_LEFT - 10, y + 17, lane.label, size=13, anchor="end", bold=True)
+    if own:
+        color = VERMILLION if holds_everything(lane, model) else BLUE
+        picture.rect(_LEFT, y + 3, max(0, max(size for _, size in own)) * scale, 18, color, edge="none")
+    width = min(predicted * scale, _BAR + 8)
+    ghost = [(_LEFT, y), (_LEFT + width, y), (_LEFT + width, y + 24), (_LEFT, y + 24), (_LEFT, y)]
+    picture.line(ghost, INK, width=1.2, dash="dashed")
+    text = f"predicted {mib(predicted)}" + (f", measured {mib(measured)}" if measured is not None else "")
+    if lane.message:
+        text = lines_of(lane.message, _WIDTH - _LEFT - 10, 12)[0]
+    elif holds_everything(lane, model):
+        text += ": it holds every parameter at once"
+    picture.text(_LEFT, y + 40, f"{lane.status}: {text}", size=12)
+    _draw_course(picture, lane, own, y, top)
 
 
-def _draw_lane(
-    picture: Picture, lane: Lane, place: Callable[[float, float], tuple[float, float]], until_s: float | None
-) -> None:
-    samples = [sample for sample in lane.samples if until_s is None or sample[0] <= until_s]
-    color = _COLOR[lane.strategy]
-    mapped = [(sample[0], sample[2]) for sample in samples if sample[2] is not None]
-    anonymous = [(sample[0], sample[1] if sample[1] is not None else sample[3]) for sample in samples]
-    if mapped:
-        picture.line([place(*point) for point in thin(mapped)], color, width=1.6, dash="dotted")
-    if not anonymous:
-        return
-    picture.line([place(*point) for point in thin(anonymous)], color, width=2.6, dash=_DASH[lane.strategy])
-    x, y = place(*max(anonymous, key=lambda point: point[1]))
-    _draw_mark(picture, lane.strategy, x, y - 10)
+def _draw_course(picture: Picture, lane: Lane, own: list[tuple[float, int]], y: float, top: float) -> None:
+    left, duration = _LEFT + _BAR + 20, lane.duration_s or 1.0
+    picture.line([(left, y + 24), (left + _LINE, y + 24)], FAINT, width=0.8)
+    level = y + 24 - 24 * min(1, lane.prediction.anonymous_bytes / top)
+    picture.line([(left, level), (left + _LINE, level)], INK, width=1, dash="dashed")
+    if own:
+        points = [(left + _LINE * at / duration, y + 24 - 24 * max(0, size) / top) for at, size in own]
+        picture.line(thin(points), BLUE, width=2)
 
 
-def _draw_mark(picture: Picture, strategy: str, x: float, y: float) -> None:
-    picture.rect(x - 8, y - 9, 16, 16, _COLOR[strategy], edge="none")
-    picture.text(
-        x,
-        y + 4,
-        _LETTER[strategy],
-        size=12,
-        anchor="middle",
-        bold=True,
-        color="#ffffff" if strategy != "merge" else "#000000",
-    )
+def holds_everything(lane: Lane, model: RaceModel) -> bool:
+    """Tell whether a loader that should hand on each parameter held nearly the whole model."""
+    if lane.strategy != "student" or model.settings.keep or model.stored is None or lane.measured_bytes is None:
+        return False
+    return lane.measured_bytes > 0.7 * sum(model.stored.param_bytes().values())
 
 
 def thin(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
@@ -107,34 +93,3 @@ def thin(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
         ends = {min(stretch, key=lambda point: point[1]), max(stretch, key=lambda point: point[1])}
         kept += sorted(ends)
     return [*kept, points[-1]]
-
-
-def _draw_table(picture: Picture, lanes: list[Lane], y: float) -> None:
-    for x, head in _COLUMNS:
-        picture.text(x, y, head, size=12, bold=True)
-    for index, lane in enumerate(lanes):
-        line = y + 26 * (index + 1)
-        _draw_mark(picture, lane.strategy, 16, line - 4)
-        picture.text(30, line, lane.label, size=12.5)
-        done = min(1.0, lane.done_bytes / lane.total_bytes) if lane.total_bytes else 0.0
-        picture.rect(190, line - 12, 78, 14, None)
-        picture.rect(190, line - 12, 78 * done, 14, _COLOR[lane.strategy])
-        picture.text(272, line, f"{done:.0%}", size=11)
-        picture.text(308, line, lane.status, size=12)
-        if lane.message:
-            room = int(500 / text_width("x", 11))
-            picture.text(
-                380, line, lane.message if len(lane.message) <= room else lane.message[: room - 1] + "…", size=11
-            )
-            continue
-        picture.text(380, line, mib(lane.prediction.anonymous_bytes), size=12.5)
-        measured = lane.measured_bytes
-        if measured is not None:
-            off = f" ({measured / lane.prediction.anonymous_bytes - 1:+.1%})" if lane.status == "finished" else ""
-            picture.text(462, line, mib(measured) + off, size=12.5)
-        if lane.counted_bytes is not None:
-            picture.text(608, line, mib(lane.counted_bytes), size=12.5)
-        if lane.kernel_bytes is not None:
-            picture.text(688, line, f"{mib(lane.kernel_bytes)} ({mib(lane.prediction.resident_bytes)})", size=12.5)
-    if not lanes:
-        picture.text(8, y + 26, "no race yet: press start", size=13, color=GREY)

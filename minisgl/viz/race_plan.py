@@ -18,8 +18,9 @@ from minisgl.errors import MinisglError
 from minisgl.viz.known import KNOWN, Config, small
 from minisgl.viz.layout import Sharding, parameters_of
 
-EVERYTHING, MERGE, OURS, STUDENT = "everything", "merge", "ours", "student"
+BUILD, EVERYTHING, MERGE, OURS, STUDENT = "build", "everything", "merge", "ours", "student"
 STRATEGIES = {
+    BUILD: "build, read, merge, copy",
     EVERYTHING: "everything at once",
     MERGE: "everything, then merge",
     OURS: "our loader",
@@ -28,7 +29,7 @@ STRATEGIES = {
 # Name -> config and whether the files also hold the tied head, as Qwen3-0.6B's do.
 SHAPES: dict[str, tuple[Config, bool]] = {
     "Qwen3 with 4 layers, 0.2 GB": (small("Qwen3-0.6B", num_hidden_layers=4, vocab_size=32768), False),
-    "Qwen3-MoE with 2 layers, 0.4 GB": (
+    "Qwen3-MoE with 2 layers, 0.5 GB": (
         small("Qwen3-30B-A3B", num_hidden_layers=2, num_experts=16, vocab_size=16384), False,
     ),
     "Qwen3-0.6B, 1.5 GB": (KNOWN["Qwen3-0.6B"], True),
@@ -201,6 +202,9 @@ def predict(strategy: str, stored: Stored, keep: bool) -> Prediction:
             )
         return Prediction(max(copied), max(sizes.values()), "the largest that no file holds as one run: each is dropped")
     whole, mapped_peak = stored.num_bytes, _peak_while_mapped(stored)
+    if strategy == BUILD:
+        total = whole + sum(stored.copied_bytes().values()) + sum(stored.param_bytes().values())
+        return Prediction(total, max(mapped_peak, total), "every stored tensor, the merged ones a second time, and the model")
     if strategy == EVERYTHING:
         return Prediction(whole, mapped_peak, "every stored tensor, whole")
     copies = stored.copied_bytes()

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import IO
 
 from minisgl.viz.race_lane import Lane
-from minisgl.viz.race_plan import EVERYTHING, MERGE, RaceSettings, Stored
+from minisgl.viz.race_plan import BUILD, EVERYTHING, MERGE, RaceSettings, Stored
 
 
 @dataclass
@@ -28,7 +28,7 @@ class LaneProcess:
     def start(cls, lane: Lane, tree: Path, stored: Stored, settings: RaceSettings) -> LaneProcess:
         """Start a process that imports the source tree ``tree``."""
         arguments = {
-            "strategy": lane.strategy if lane.strategy in (EVERYTHING, MERGE) else "stream",
+            "strategy": lane.strategy if lane.strategy in (BUILD, EVERYTHING, MERGE) else "stream",
             "folder": str(stored.folder),
             "keep": settings.keep,
             "tp_size": settings.tp_size,

@@ -88,22 +88,41 @@ def merge(folder: Path, meter: MemoryMeter, sharding: Sharding, keep: bool) -> i
     state = read_everything(folder, meter)
     held, num_params = {}, 0
     for name, keys in parameters_of(state).items():
-        parts = [_slice(key, state[key], sharding) for key in keys]
-        if len(parts) > 1:
-            param = torch.cat(parts)
-            meter.event(kind_of_group(name, keys), name, param.nbytes)
-        elif parts[0].shape != state[keys[0]].shape:
-            param = parts[0].clone(memory_format=torch.contiguous_format)
-            meter.event("slice", name, param.nbytes)
-        else:
-            param = parts[0]
+        param = _merged(name, keys, state, sharding, meter)
         num_params += 1
         use(param)
         meter.event("yield", name, param.nbytes)
         if keep:
             held[name] = param
-        del param, parts  # or they would live on while the next ones are built
+        del param  # or it would live on while the next one is built
     return num_params
+
+
+def build(folder: Path, meter: MemoryMeter, sharding: Sharding, keep: bool) -> int:
+    """Read everything, merge everything, then copy it into a model that has tensors of its own."""
+    state = read_everything(folder, meter)
+    merged = {name: _merged(name, keys, state, sharding, meter) for name, keys in parameters_of(state).items()}
+    model = {name: torch.empty_like(param, memory_format=torch.contiguous_format) for name, param in merged.items()}
+    for name, param in model.items():
+        use(param.copy_(merged[name]))
+        meter.event("yield", name, param.nbytes)
+    return len(model)
+
+
+def _merged(
+    name: str, keys: list[str], state: dict[str, torch.Tensor], sharding: Sharding, meter: MemoryMeter
+) -> torch.Tensor:
+    """Build one parameter from whole stored tensors: joined, cut, or the stored tensor itself."""
+    parts = [_slice(key, state[key], sharding) for key in keys]
+    if len(parts) > 1:
+        param = torch.cat(parts)
+        meter.event(kind_of_group(name, keys), name, param.nbytes)
+    elif parts[0].shape != state[keys[0]].shape:
+        param = parts[0].clone(memory_format=torch.contiguous_format)
+        meter.event("slice", name, param.nbytes)
+    else:
+        param = parts[0]
+    return param
 
 
 def _slice(key: str, tensor: torch.Tensor, sharding: Sharding) -> torch.Tensor:
@@ -186,7 +205,7 @@ def race(arguments: dict[str, Any], reporter: Reporter, turn: threading.Event) -
     sharding = Sharding(json.loads((folder / "config.json").read_text()), arguments["tp_size"], arguments["tp_rank"])
     warm_up(folder, strategy)
     turn.wait()
-    run = {"everything": everything, "merge": merge, "stream": stream}[strategy]
+    run = {"build": build, "everything": everything, "merge": merge, "stream": stream}[strategy]
     live = LiveTensors()
     can_reset = reset_peak()
     before = read_memory()
