@@ -27,7 +27,7 @@ TOP = (
     "docs/api.md",
     "docs/structure.md",
     "docs/judging.md",
-    "docs/memory_race.png",
+    "docs/memory_race.svg",
     "Makefile",
     "environment.yml",
     "nbgrader_config.py",
