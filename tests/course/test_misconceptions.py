@@ -14,7 +14,7 @@ from autograder.text import reference
 
 LIBRARY = [
     (path.stem, tomllib.loads(path.read_text(encoding="utf-8")))
-    for path in sorted((ROOT / "autograder" / "misconceptions").glob("*.toml"))
+    for path in sorted((ROOT / "autograder" / "authoring" / "misconceptions").glob("*.toml"))
 ]
 WRONG = [entry for _, library in LIBRARY for entry in library["wrong"]]
 RECORDED = {facts["id"] for rows in json.loads(FINGERPRINTS.read_text(encoding="utf-8")).values() for facts in rows}
