@@ -12,15 +12,6 @@ import pytest
 from autograder import paths
 from autograder.judge.cases import Case
 
-# What is said of a test that fails on a hidden case, by its status.
-HIDDEN_WORDS = {
-    "time_limit": "it takes too long",
-    "memory_limit": "it takes too much memory",
-    "output_limit": "it prints or writes too much",
-    "crashed": "it crashes",
-    "refused": "its answer can't be accepted",
-}
-
 
 def part_id(item: pytest.Item) -> str:
     """Return the id of the part that a test belongs to; empty where it has none."""

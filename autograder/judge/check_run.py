@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import time
 from collections import Counter, defaultdict
 from collections.abc import Generator, Iterator, Sequence
@@ -11,13 +10,13 @@ import pytest
 
 from autograder import paths
 from autograder.judge.cases import Cases, HiddenCases
-from autograder.judge.check_items import HIDDEN_WORDS, is_hidden, origin_of, part_id, run_pytest, short_id
+from autograder.judge.check_items import is_hidden, origin_of, part_id, run_pytest, short_id
 from autograder.judge.checking import CheckFailed, Subject
 from autograder.judge.judge_errors import JudgeError
 from autograder.judge.questions import in_words
 from autograder.judge.results import TestResult
 from autograder.judge.subject import JUDGE
-from autograder.parts import BY_ID, Part
+from autograder.parts import BY_ID, Part, parts_judged_with
 from autograder.text.sources import lines_of
 from autograder.text.trees import obstacle_of, tree_for
 from autograder.text.work import Work
@@ -26,7 +25,7 @@ from autograder.worker.limits import Limits
 from autograder.worker.outcome import clean
 
 MAX_SLOW_TESTS = 2
-MAX_PART_S = 180.0  # right parts take a few seconds, with each question by itself
+MAX_PART_S = 180.0  # right parts take a few seconds
 _ODD_ANSWER = (KeyError, TypeError, IndexError, AttributeError, ValueError, RuntimeError, ArithmeticError)
 
 
@@ -59,12 +58,11 @@ class CheckRun:
         self.faults: list[str] = []
         texts = (*work.pieces.values(), *work.helpers.values())
         self._own_lines = frozenset(line.strip() for text in texts for line in lines_of(text))
-        self._open: tuple[str, Tree] | None = None
+        self._trees: dict[str, Tree] = {}
         self._subject: Subject | None = None
-        self._doubtful: list[pytest.Item] = []
-        self._repeating = False
         self._obstacles: dict[str, tuple[str, str]] = {}
-        self._num_slow: Counter[tuple[str, bool]] = Counter()
+        self._num_left: Counter[str] = Counter()
+        self._num_slow: Counter[str] = Counter()
         self._seconds: defaultdict[str, float] = defaultdict(float)
 
     def execute(self) -> None:
@@ -114,50 +112,12 @@ class CheckRun:
         # Nobody reads what pytest writes about a failed test, for 15 ms; of a check file that can't be loaded, we do.
         config.option.tbstyle = "no"
         wanted = [item for item in items if part_id(item) in self.order]
-        # Stable: within a part, the files' order, but hidden cases last. A tree may keep what it was asked (its processes
-        # can share memory), so no message may be shown once it knows a hidden case.
-        wanted.sort(key=self._group)
+        wanted.sort(key=lambda item: self.order[part_id(item)])  # stable: within a part, the files' order
         self.test_order = {short_id(item): number for number, item in enumerate(wanted)}
         items[:] = [item for item in wanted if not self._settled(item)]
-
-    def _group(self, item: pytest.Item) -> tuple[int, bool]:
-        return self.order[part_id(item)], is_hidden(item)
-
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_runtestloop(self, session: pytest.Session) -> bool | None:
-        """Run the tests, and repeat those of a group that aren't passed, with each question by itself.
-
-        A conversation never counts against a student, nor for one: who passes a test by itself that wasn't passed before
-        has all of the part's tests repeated. To repeat them at the end keeps the conversation for the others.
-        """
-        if session.testsfailed:
-            return None  # a check file can't be loaded, and pytest ends here
-        for part, items in itertools.groupby(session.items, key=part_id):
-            tests = list(items)
-            are_steady = [self._run_group(part, list(group)) for _, group in itertools.groupby(tests, key=is_hidden)]
-            if not all(
-                are_steady
-            ):  # it answers otherwise when it is asked otherwise: only questions by themselves count
-                self.close_tree()
-                self.results.pop(part, None)
-                self.digests.pop(part, None)
-                self._num_slow[part, True] = 0
-                self._run(tests, repeating=True)
-        return True
-
-    def _run_group(self, part: str, items: list[pytest.Item]) -> bool:
-        """Run tests in a conversation, and those that aren't passed by themselves; return whether that made no difference."""
-        self._run(items)
-        again, self._doubtful = self._doubtful, []
-        self._run(again, repeating=True)
-        repeated = {short_id(item) for item in again}
-        return all(test.status != "passed" for test in self.results.get(part, []) if test.id in repeated)
-
-    def _run(self, items: list[pytest.Item], *, repeating: bool = False) -> None:
-        self._repeating = repeating
-        for item, following in zip(items, [*items[1:], None], strict=False):
-            item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
-        self._repeating = False
+        # No message may be shown of a run that began after a hidden case was asked: its answers could tell of that case.
+        items.sort(key=is_hidden)
+        self._num_left = Counter(map(part_id, items))
 
     def _settled(self, item: pytest.Item) -> bool:
         """Give a test its result without running it, where the part can't be judged at all."""
@@ -171,53 +131,46 @@ class CheckRun:
 
     @pytest.hookimpl(wrapper=True)
     def pytest_pyfunc_call(self, pyfuncitem: pytest.Function) -> Generator[None, object, object]:
-        """Note a test to be repeated: it isn't passed, and not all of its questions were asked by themselves.
-
-        The rest of a part that ran into the limit on time again and again, or took very long in all, is left out.
-        """
+        """Leave out the rest of a part that ran into the limit on time again and again, or took very long in all."""
         part = part_id(pyfuncitem)
-        num_slow = self._num_slow[part, True] + (0 if self._repeating else self._num_slow[part, False])
-        if num_slow >= MAX_SLOW_TESTS or self._seconds[part] > MAX_PART_S:
+        if self._num_slow[part] >= MAX_SLOW_TESTS or self._seconds[part] > MAX_PART_S:
             raise CheckFailed("not tried: this part took too long in the tests before", status="time_limit")
         started = time.monotonic()
         try:
             return (yield)
-        except (AssertionError, *_ODD_ANSWER):
-            if self._subject is None or self._subject.alone:
-                raise
         finally:
             self._seconds[part] += time.monotonic() - started
-        self._doubtful.append(pyfuncitem)
-        return True
 
     def subject_of(self, item: pytest.Item) -> Subject:
         """Return the tree of the test's part, as the ``subject`` fixture gives it."""
         part = BY_ID[part_id(item)]
-        if self._open is None or self._open[0] != part.id:
-            self.close_tree()
-            self._open = (part.id, self.worker.open(tree_for(self.work, part)))
-        conversation = "" if self._repeating else part.id
-        self._subject = Subject(self._open[1], self.worker, self.limits, conversation, self._own_lines)
+        tree = self._trees.get(part.id)
+        if tree is None or tree.is_lost:
+            modules = sorted({each.module for each in (parts_judged_with(part) if part.together else [part])})
+            tree = self._trees[part.id] = self.worker.open(tree_for(self.work, part), modules)
+        self._subject = Subject(tree, self.worker, self.limits, self._own_lines)
         return self._subject
 
-    def close_tree(self) -> None:
-        """Give the open tree up."""
-        if self._open is not None:
-            self._open[1].close()
-            self._open = None
+    def close_trees(self) -> None:
+        """Give all open trees up."""
+        while self._trees:
+            self._trees.popitem()[1].close()
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_makereport(self, item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
         """Read what a test showed."""
         report = yield
+        part = part_id(item)
         if call.when == "call":
-            if item not in self._doubtful:
-                self._read(item, call)
-                digests = list(self._subject.digests) if self._subject else []
-                self.digests.setdefault(part_id(item), {})[short_id(item)] = digests
+            self._read(item, call)
+            self.digests.setdefault(part, {})[short_id(item)] = list(self._subject.digests) if self._subject else []
             self._subject = None
         elif call.excinfo is not None:
             self.faults.append(f"{item.nodeid} broke in its {call.when}: {call.excinfo.value!r}")
+        if call.when == "teardown":
+            self._num_left[part] -= 1
+            if not self._num_left[part] and part in self._trees:
+                self._trees.pop(part).close()
         return report  # type: ignore[return-value]
 
     def _read(self, item: pytest.Item, call: pytest.CallInfo[None]) -> None:
@@ -225,11 +178,7 @@ class CheckRun:
         if error is None:
             self._note(item, "passed", "", "")
         elif isinstance(error, CheckFailed):
-            if self._lost(error):
-                self.close_tree()
             text = str(CheckFailed(error.message, error.expected, error.came))
-            if error.status == "not_written" and is_hidden(item):
-                text = "this isn't written yet"  # the message names a function, and names can be made of what was asked
             self._note(item, error.status, text, error.hint)
         elif isinstance(error, WorkerError):
             self.faults.append(str(error))
@@ -241,19 +190,16 @@ class CheckRun:
         else:
             self.faults.append(f"{item.nodeid} raised {error!r}")
 
-    def _lost(self, error: CheckFailed) -> bool:
-        return (error.status == "crashed" and "lost" in error.message) or "no answer after" in error.message
-
     def _note(self, item: pytest.Item, status: str, message: str, hint: str) -> None:
         function = getattr(item, "function", None)
         title = (getattr(function, "__doc__", None) or item.name).strip().splitlines()[0]
+        self._num_slow[part_id(item)] += status == "time_limit"
         hidden = is_hidden(item)
         if hidden and self.hidden is not None and self.hidden.shown:
             title = f"{title} Hidden case: {origin_of(item)}."
-        elif hidden and status not in ("passed", "not_written"):
-            message = f"{HIDDEN_WORDS.get(status, 'it fails')} on a hidden case"
-            constants = getattr(getattr(function, "__code__", None), "co_consts", ())
-            hint = hint if hint in constants else ""
+        elif hidden and status != "passed" and not self._obstacles[part_id(item)][1]:
+            # All else could tell of the case: the student's code chooses how it fails.
+            status, message, hint = "failed", "it fails on a hidden case", ""
         marker = item.get_closest_marker("part")
         facts = marker.kwargs if marker else {}
         weight, gist = float(facts.get("weight", 1)), bool(facts.get("gist"))
@@ -263,4 +209,3 @@ class CheckRun:
         asked = clean(in_words(*questions[-1]), 600) if questions and is_open else ""
         result = TestResult(short_id(item), status, title, *texts, weight, hidden, gist, asked=asked)
         self.results.setdefault(part_id(item), []).append(result)
-        self._num_slow[part_id(item), self._repeating] += status == "time_limit"

@@ -17,7 +17,7 @@ compares plain data::
   Tensors come back as tensors, tuples as lists, meta tensors as ``MetaTensor(shape, dtype)``.
   ``limits`` changes fields of ``autograder.worker.limits.Limits`` for this question.
 * ``subject.refusal(probe, args)`` wants an exception and returns it as ``Refusal(type, bases, message)``.
-* ``subject.outcome(probe, args, measure=True)`` returns the raw ``Outcome`` (``.status``, ``.value``, ``.peak_kib``).
+* ``subject.outcome(probe, args, measure=True)`` returns the raw ``Outcome`` (``.status``, ``.value``, ``.measured``).
 * ``subject.folder(name)`` is a new folder for files that the probe may read (made by the check, for instance with
   ``minisgl.checkpoint.make_checkpoint``); pass its path as an argument. It is removed after the test.
 * ``expect(actual, expected, hint=..., what=..., tolerance=...)`` compares nested plain data and tensors exactly, or
@@ -30,7 +30,8 @@ compares plain data::
   and ``choices`` depend on the seed; ``choice``, ``sample`` and ``random`` don't: with them ``draw`` decides what kind
   of case it makes, so that the same work gets the same mark with any seed. What the answer hangs on has to be drawn
   with the former, or an answer could be known before.
-* Questions share a process, so no question of a case may tell what the answer to another one is: draw numbers for each.
+* All questions of a test go to one process, which ends with the test (and after a measured question), so no question may
+  tell what the answer to another one is: draw numbers for each.
 * The mark ``part("config.head_dim", gist=True)`` is for the one behaviour that the part exists for: at least half of the
   part's points hang on it. The other checks share the rest by ``weight``, whatever the number of their cases; one that
   fails costs at least 15 % of the part.
@@ -88,21 +89,17 @@ class Subject:
     """The tree under judgement, as a check sees it.
 
     Attributes:
-        conversation: name of the conversation in which the questions are asked; empty: each in its own process.
         own_lines: the lines that the student wrote, of which a failure may show one; None: all are.
         digests: a digest of each answer so far, in order: by them a known wrong solution is recognized.
         questions: each question so far, as probe and arguments.
-        alone: whether no answer so far came out of a conversation.
     """
 
     tree: Tree
     worker: Worker
     limits: Limits = field(default_factory=Limits)
-    conversation: str = ""
     own_lines: frozenset[str] | None = None
     digests: list[str] = field(default_factory=list)
     questions: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
-    alone: bool = True
     _folders: list[Path] = field(default_factory=list)
 
     def outcome(
@@ -114,13 +111,9 @@ class Subject:
         measure: bool = False,
     ) -> Outcome:
         """Ask and return whatever came of it."""
-        conversation = "" if limits or measure else self.conversation
-        found = self.tree.ask(
-            probe, args or {}, self.limits.changed(limits or {}), measure=measure, conversation=conversation
-        )
+        found = self.tree.ask(probe, args or {}, self.limits.changed(limits or {}), measure=measure)
         self.questions.append((probe, args or {}))
         self.digests.append(digest(found))
-        self.alone &= found.alone
         return found
 
     def ask(
@@ -168,9 +161,10 @@ class Subject:
         return path
 
     def clean(self) -> None:
-        """Remove the folders that the test made."""
+        """End the process that answered the test's questions, and remove the folders that the test made."""
         import shutil
 
+        self.tree.end_test()
         for path in self._folders:
             shutil.rmtree(path, ignore_errors=True)
         self._folders.clear()

@@ -59,7 +59,7 @@ class Judge:
         try:
             run.execute()
         finally:
-            run.close_tree()
+            run.close_trees()
         digests = {part.id: run.digests.get(part.id, {}) for part in parts}
         return [self._result(part, run, work) for part in parts], digests
 

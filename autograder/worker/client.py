@@ -14,7 +14,7 @@ import socket
 import subprocess
 import sys
 import tempfile
-import time
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -61,6 +61,7 @@ class Worker:
         self._process: subprocess.Popen[bytes] | None = None
         self._control: socket.socket | None = None
         self._ready = False
+        self.num_starts = 0
 
     def __enter__(self) -> Worker:
         return self
@@ -83,19 +84,23 @@ class Worker:
                 start_new_session=True,
             )
         self._control, self._ready = ours, False
+        self.num_starts += 1
 
-    def open(self, files: dict[str, str]) -> Tree:
+    def open(self, files: dict[str, str], modules: Sequence[str] = ()) -> Tree:
         """Lay out a tree beside the provided files.
 
         Args:
             files: text of each graded module, by path below ``minisgl/``.
+            modules: paths of those that are imported once for all tests; the others each test imports when it needs them.
         """
         self._wait_ready()
         assert self._control is not None
         ours, theirs = socket.socketpair()
         with theirs:
             socket.send_fds(self._control, [b"F"], [theirs.fileno()])
-        plain.send(ours, {"files": files, "compiled": {path: compiled(text) for path, text in files.items()}})
+        names = [f"minisgl.{path.removesuffix('.py').replace('/', '.')}" for path in modules]
+        ready = {path: compiled(text) for path, text in files.items()}
+        plain.send(ours, {"files": files, "compiled": ready, "modules": names})
         reply = plain.receive(ours)
         if reply is None:
             ours.close()
@@ -171,26 +176,31 @@ class Worker:
 
 
 class Tree:
-    """A tree inside the worker, ready to be asked."""
+    """A tree inside the worker, ready to be asked by one test after another."""
 
     def __init__(self, worker: Worker, connection: socket.socket) -> None:
         self._worker = worker
         self._connection = connection
+        self._start = worker.num_starts
         self._num_asked = 0
+        self._has_ended = False
 
-    def ask(
-        self, probe: str, args: dict[str, Any], limits: Limits, *, measure: bool = False, conversation: str = ""
-    ) -> Outcome:
+    @property
+    def is_lost(self) -> bool:
+        """Whether the processes behind it are gone; it can't be asked any more."""
+        return self._has_ended or self._start != self._worker.num_starts
+
+    def ask(self, probe: str, args: dict[str, Any], limits: Limits, *, measure: bool = False) -> Outcome:
         """Ask one question, as ``config.head_dim`` with plain arguments, and wait for what comes of it.
+
+        Until ``end_test`` all questions go to one process. Once it has crashed or gone over a limit, each further
+        question has the same outcome.
 
         Args:
             probe: the question's name.
             args: its arguments.
             limits: what it may use.
-            measure: whether the peak of memory is wanted.
-            conversation: name of the conversation that it may be asked in, after others of that name; without one it
-                gets a process of its own. An answer that isn't ``alone`` may depend on the questions before it; what
-                isn't an answer always comes from a process of its own.
+            measure: whether ``Outcome.measured`` is wanted; the next question gets a new process.
         """
         self._num_asked += 1
         request = {
@@ -199,24 +209,27 @@ class Tree:
             "args": self._worker.inside(args),
             "limits": vars(limits),
             "measure": measure,
-            "conversation": conversation,
         }
-        started = time.monotonic()
         try:
             plain.send(self._connection, request)
-            self._connection.settimeout(limits.wall_s + GRACE_S)
+            self._connection.settimeout(2 * limits.wall_s + GRACE_S)  # one for the tree's import, one for the answer
             reply = plain.receive(self._connection)
         except TimeoutError:
             self._worker.restart()
-            return Outcome("time_limit", message=f"no answer after {time.monotonic() - started:.0f} s")
+            return Outcome("time_limit", message=f"no answer after {2 * limits.wall_s + GRACE_S:g} s")
         except OSError:
             reply = None
         if reply is None:
+            self._has_ended = True
             return Outcome("crashed", message="the process that ran the code was lost")
-        found = read_reply(reply[0], reply[1], limits, self._num_asked)
-        if not found.alone and found.status not in ("answered", "error"):
-            return self.ask(probe, args, limits, measure=measure)
-        return found
+        return read_reply(reply[0], reply[1], limits, self._num_asked)
+
+    def end_test(self) -> None:
+        """Have the process of the questions so far ended, with all that it left behind."""
+        try:
+            plain.send(self._connection, {})
+        except OSError:
+            self._has_ended = True
 
     def close(self) -> None:
         """Give the tree up."""

@@ -10,16 +10,17 @@ from __future__ import annotations
 import ctypes
 import errno
 import os
+import signal
 import struct
 import sys
 from contextlib import suppress
 from pathlib import Path
 
 _LIBC = ctypes.CDLL(None, use_errno=True)
-_LIBC_FORK = ctypes.PyDLL(None, use_errno=True).fork  # keeps the interpreter's lock, which the child then has
+_LIBC_LOCKED = ctypes.PyDLL(None, use_errno=True)  # keeps the interpreter's lock, which a forked child then has
 
 _CLONE_NEWNS, _CLONE_NEWIPC, _CLONE_NEWUSER, _CLONE_NEWPID = 0x00020000, 0x08000000, 0x10000000, 0x20000000
-_CLONE_NEWNET = 0x40000000
+_CLONE_NEWNET, _CLONE_PARENT = 0x40000000, 0x00008000
 _MS_RDONLY, _MS_NOSUID, _MS_NODEV, _MS_NOEXEC, _MS_REMOUNT = 1, 2, 4, 8, 32
 _MS_BIND, _MS_REC, _MS_PRIVATE = 4096, 16384, 1 << 18
 _PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_SET_SECCOMP, _PR_SET_CHILD_SUBREAPER, _PR_SET_NO_NEW_PRIVS = 1, 4, 22, 36, 38
@@ -27,6 +28,7 @@ _MNT_DETACH = 2
 _CAPABILITY_VERSION_3 = 0x20080522
 # The architecture's number for filters; memfd_create, memfd_secret, shmget.
 _HIDDEN_MEMORY_CALLS = {"x86_64": (0xC000003E, (319, 447, 29)), "aarch64": (0xC00000B7, (279, 447, 194))}
+_CLONE_NUMBER = {"x86_64": 56, "aarch64": 220}
 _KEYCTL_NUMBER = {"x86_64": 250, "aarch64": 219}
 _KEYCTL_JOIN_SESSION_KEYRING = 1
 
@@ -43,7 +45,25 @@ def fork() -> int:
     """
     if sys.platform != "linux":
         return os.fork()
-    pid = int(_LIBC_FORK())
+    pid = int(_LIBC_LOCKED.fork())
+    if pid < 0:
+        _call(pid, "fork")
+    return pid
+
+
+def fork_sibling() -> int:
+    """Fork a process whose parent is this one's parent, who learns how it ends; this process must have one thread.
+
+    Returns 0 in the child. On other systems than Linux the child is an ordinary one.
+
+    Raises:
+        OSError: there can be no more processes.
+    """
+    number = _CLONE_NUMBER.get(os.uname().machine)
+    if sys.platform != "linux" or number is None:
+        return os.fork()
+    none = ctypes.c_long(0)
+    pid = int(_LIBC_LOCKED.syscall(ctypes.c_long(number), ctypes.c_long(_CLONE_PARENT | signal.SIGCHLD), none, none, none, none))
     if pid < 0:
         _call(pid, "fork")
     return pid
@@ -119,9 +139,14 @@ def forget_keys() -> None:
 
 
 def freeze_proc() -> None:
-    """Let this process and its children write nothing below ``/proc`` any more, in a mount namespace of their own."""
-    _call(_LIBC.unshare(_CLONE_NEWNS), "a new mount namespace")
+    """Let nobody in this mount namespace write anything below ``/proc``, the kernel's records of memory in use for example."""
+    _mount("/proc", "/proc", None, _MS_BIND | _MS_REC, None)
     _mount(None, "/proc", None, _MS_REMOUNT | _MS_BIND | _MS_RDONLY | _MS_NOSUID | _MS_NODEV | _MS_NOEXEC, None)
+
+
+def resize_tmpfs(path: str, size_mib: int, num_files: int) -> None:
+    """Change how much an empty tmpfs may hold from now on."""
+    _mount(None, path, None, _MS_REMOUNT | _MS_NOSUID | _MS_NODEV, f"size={size_mib}m,nr_inodes={num_files}")
 
 
 def mount_tmpfs(path: str, size_mib: int, num_files: int) -> None:

@@ -22,11 +22,10 @@ class Outcome:
         message: what happened, in words; empty with ``answered``.
         error: with ``error``: ``type``, ``bases``, ``message`` and ``frames`` (in the student's tree only).
         output: the beginning of what was printed.
-        cpu_s: processor seconds used.
-        wall_s: seconds from question to answer.
-        peak_kib: with ``measure``: how far resident memory rose above its start, as the kernel recorded it.
-        files: the tree's own files that were imported.
-        alone: whether it came from a process that had answered nothing before.
+        cpu_s: processor seconds used by the test's process, where it has ended.
+        measured: with ``measure``, where the system tells: how far the question raised the memory in use above its start
+            (``peak_kib``), the bytes that it read by system calls (``bytes_read``), and how many open files and
+            threads it left (``files``, ``threads``), all seen from outside.
     """
 
     status: str
@@ -35,29 +34,23 @@ class Outcome:
     error: dict[str, Any] = field(default_factory=dict)
     output: str = ""
     cpu_s: float = 0.0
-    wall_s: float = 0.0
-    peak_kib: int = 0
-    files: tuple[str, ...] = ()
-    alone: bool = True
+    measured: dict[str, int] = field(default_factory=dict)
 
 
 def read_reply(header: dict[str, Any], blob: bytes, limits: Limits, number: int) -> Outcome:
-    """Turn a session's reply into an outcome; ``blob`` is what student code sent, and is trusted in nothing."""
+    """Turn a keeper's reply into an outcome; ``blob`` is what student code sent, and is trusted in nothing."""
     facts: dict[str, Any] = {
         "output": clean(header["output"], 2000),
         "cpu_s": header["cpu_s"],
-        "wall_s": header["wall_s"],
-        "peak_kib": header["peak_kib"],
-        "alone": header["alone"],
+        "measured": header["measured"],
     }
-    ended = header["ended"]
-    if ended == "answered":
+    stopped = header["stopped"]
+    if stopped == "answered":
         return _read_answer(blob, facts, number)
-    if ended == "ended":
+    if stopped == "ended":
         status, message = _how_it_ended(header["exit_status"], header["cpu_s"], limits)
         return Outcome(status, message=message, **facts)
-    status = "refused" if ended == "process_limit" else ended
-    return Outcome(status, message=header["detail"], **facts)
+    return Outcome(stopped, message=header["detail"], **facts)
 
 
 def _read_answer(blob: bytes, facts: dict[str, Any], number: int) -> Outcome:
@@ -65,18 +58,16 @@ def _read_answer(blob: bytes, facts: dict[str, Any], number: int) -> Outcome:
         header, tensors = plain.unframe(blob)
         if header.get("number") != number:
             raise plain.NotPlain("the code sent something of its own in the place of the answer")
-        kind = header.get("kind")
-        if kind == "answer" and type(header.get("answer")) is str:
-            files = header.get("files")
-            files = tuple(clean(file, 80) for file in files if type(file) is str) if type(files) is list else ()
-            return Outcome("answered", plain.decode(header["answer"].encode(), tensors), files=files, **facts)
+        if type(header.get("answer")) is str:
+            return Outcome("answered", plain.decode(header["answer"].encode(), tensors), **facts)
         error = _checked_error(header.get("error"))
     except (plain.NotPlain, UnicodeEncodeError) as problem:
         return Outcome("refused", message=clean(str(problem), 400), **facts)
-    if kind == "memory":
+    if error.pop("kind") == "not_plain":
+        return Outcome("refused", message=error["message"], error=error, **facts)
+    if error["type"] == "MemoryError":
         return Outcome("memory_limit", message="more memory was asked for than is allowed", error=error, **facts)
-    message = error["message"] if error.get("not_plain") else f"{error['type']}: {error['message']}"
-    return Outcome("refused" if error.get("not_plain") else "error", message=message, error=error, **facts)
+    return Outcome("error", message=f"{error['type']}: {error['message']}", error=error, **facts)
 
 
 def _checked_error(error: Any) -> dict[str, Any]:
@@ -94,7 +85,7 @@ def _checked_error(error: Any) -> dict[str, Any]:
         "bases": [clean(base, 100) for base in bases if type(base) is str] if type(bases) is list else [],
         "message": clean(str(error.get("message", "")), 4000),
         "frames": frames[:20],
-        "not_plain": error.get("not_plain") is True,
+        "kind": error.get("kind"),
     }
 
 

@@ -4,13 +4,13 @@ What it covers: no network; its own process, IPC, user, mount and network namesp
 own inside them; no memory that belongs to no process (``memfd_create``, System V segments); a read-only system of which
 only ``/usr``, the Python environment, the provided files, the worker's own code and the current test's case folder are
 to be seen; no home, no ``/tmp`` of the host, no gradebook, no hidden expectations, no other submission, none of the
-reference's graded modules; for each process of a question, or of a conversation of several, an empty ``/tmp`` that is
-gone afterwards, no capabilities, and the limits of ``limits.py``.
+reference's graded modules; for each test an empty ``/tmp`` that is gone afterwards, no capabilities, and the limits of
+``limits.py``.
 
 What it doesn't cover: faults of the kernel itself (it is shared with the host); side channels such as timing, cache
-contention, and which of the statuses code chooses to end with (about two bits of a hidden case); a probe reading the
-*other* parts of the reference, which run beside the part under judgement and hold no answer to it; processor time taken
-from other jobs within the limits; GPUs (none are passed in).
+contention, and whether code chooses to pass (one bit of a hidden case); memory that the tests of one part share; a
+probe reading the *other* parts of the reference, which run beside the part under judgement and hold no answer to it;
+processor time taken from other jobs within the limits; GPUs (none are passed in).
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def _argv(program: str, scratch: Path | None) -> list[str]:
         HUGE_PAGES,
         HUGE_PAGES,
     ]
-    words += ["--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp", "--dir", "/session"]
+    words += ["--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp", "--dir", "/tree"]
     # After /tmp: the environment of a clone in /tmp would be covered by it.
     for prefix in sorted({sys.prefix, sys.base_prefix, sys.exec_prefix}):
         if not prefix.startswith("/usr/") and prefix != "/usr":

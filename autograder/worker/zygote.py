@@ -1,6 +1,6 @@
-"""The process that imports the heavy libraries once and forks a session for each tree.
+"""The process that imports the heavy libraries once and forks a keeper for each tree.
 
-It never reads a request: a session is forked first and reads its own, so that no child of the zygote finds another's
+It never reads a request: a keeper is forked first and reads its own, so that no child of the zygote finds another's
 code, hidden case or answer in its memory. Run as ``python -m autograder.worker.zygote FD PROVIDED SCRATCH ISOLATED``.
 """
 
@@ -29,7 +29,7 @@ def preload(provided: str) -> None:
     torch.use_deterministic_algorithms(True, warn_only=True)
     transformers.logging.set_verbosity_error()
     import autograder.probes
-    import autograder.worker.session
+    import autograder.worker.keeper
 
     for module in pkgutil.iter_modules(autograder.probes.__path__):
         importlib.import_module(f"autograder.probes.{module.name}")
@@ -55,9 +55,9 @@ def _preload_provided() -> None:
 
 
 def main(control_fd: int, provided: str, scratch: str, isolated: bool) -> None:
-    """Fork a session for each socket that arrives on the control socket; end when that closes."""
+    """Fork a keeper for each socket that arrives on the control socket; end when that closes."""
     from autograder.worker import heap, isolation
-    from autograder.worker.session import Session
+    from autograder.worker.keeper import Keeper
 
     control = socket.socket(fileno=control_fd)
     if not isolated:
@@ -77,13 +77,13 @@ def main(control_fd: int, provided: str, scratch: str, isolated: bool) -> None:
         pid = isolation.fork()
         if pid == 0:
             control.close()
-            _session(fds[0], provided, scratch, isolated, Session)
+            _keep(fds[0], provided, scratch, isolated, Keeper)
         for fd in fds:
             os.close(fd)
         _reap_finished()
 
 
-def _session(fd: int, provided: str, scratch: str, isolated: bool, session_class: type) -> None:
+def _keep(fd: int, provided: str, scratch: str, isolated: bool, keeper: type) -> None:
     from autograder.worker import isolation
 
     code = 1
@@ -97,7 +97,7 @@ def _session(fd: int, provided: str, scratch: str, isolated: bool, session_class
                 os.waitpid(pid, 0)
                 os._exit(0)
             isolation.die_with_parent()
-        session_class(socket.socket(fileno=fd), Path(provided), isolated, scratch).serve()
+        keeper(socket.socket(fileno=fd), Path(provided), isolated, scratch).serve()
         code = 0
     except BrokenPipeError:
         pass

@@ -4,13 +4,14 @@ import pytest
 
 from autograder import paths
 from autograder.judge.cases import HiddenCases
-from autograder.judge.check_items import is_hidden
+from autograder.judge.check_items import is_hidden, part_id
 from autograder.judge.check_run import CheckRun
 from autograder.judge.checking import failure_of
 from autograder.judge.judge import reference_work
 from autograder.parts import BY_ID, PARTS, parts_of_chapter
 from autograder.text.trees import prerequisites, tree_for
 from autograder.text.work import Work
+from autograder.worker.limits import Limits
 from autograder.worker.outcome import Outcome
 
 HEAD_DIM, KV_BYTES, TOGETHER = BY_ID["config.head_dim"], BY_ID["config.kv_bytes"], BY_ID["config.together"]
@@ -109,12 +110,11 @@ def head_dim_of(hf_config):
 """
 
 
-@pytest.mark.parametrize("trouble", ["return 1", "raise KeyError('gone')", "import os; os._exit(0)", "return 1.5"])
-def test_code_that_is_right_in_a_process_of_its_own_keeps_its_marks(judge, work, trouble):
+@pytest.mark.parametrize("trouble", ["return 1", "import os; os._exit(0)"])
+def test_what_an_earlier_call_spoils_costs_the_tests_that_call_twice_and_no_other(judge, work, trouble):
     work.pieces[HEAD_DIM.id] = STATEFUL.format(right=work.pieces[HEAD_DIM.id], trouble=trouble)
-    (result,), digests = judge.run(work, [HEAD_DIM])
-    assert (result.status, result.points) == ("passed", HEAD_DIM.points)
-    assert digests == judge.run(reference_work(CHAPTER), [HEAD_DIM])[1]  # a repeated test has its own answers only
+    first, second = judge.judge(work, [HEAD_DIM]), judge.judge(work, [HEAD_DIM])
+    assert 0 < first[0].points < HEAD_DIM.points and first == second
 
 
 SLOW = """
@@ -137,21 +137,33 @@ def test_a_part_whose_answers_take_long_is_left_out_after_a_while(monkeypatch, j
     assert other.status == "passed"
 
 
-def test_all_that_is_shown_is_asked_before_a_hidden_case_also_where_tests_are_repeated(monkeypatch, judge, work):
+def test_all_that_is_shown_of_all_parts_is_asked_before_a_hidden_case_and_no_test_twice(monkeypatch, judge, work):
     asked, subject_of = [], CheckRun.subject_of
 
     def spy(run, item):
-        subject = subject_of(run, item)
-        asked.append((is_hidden(item), subject.conversation == ""))
-        return subject
+        asked.append((is_hidden(item), part_id(item), item.name))
+        return subject_of(run, item)
 
     monkeypatch.setattr(judge, "hidden", HiddenCases({"seed": "one\n"}))
-    (right,) = judge.judge(work, [HEAD_DIM])
     monkeypatch.setattr(CheckRun, "subject_of", spy)
     work.pieces[HEAD_DIM.id] = WRONG
-    (wrong,) = judge.judge(work, [HEAD_DIM])
-    assert asked == sorted(asked) and len(set(asked)) == 4
-    assert [test.id for test in wrong.tests] == [test.id for test in right.tests]  # reported in the files' order
+    wrong, other = judge.judge(work, [HEAD_DIM, KV_BYTES])
+    assert [each[0] for each in asked] == sorted(each[0] for each in asked)
+    assert {each[:2] for each in asked} == {(hidden, part.id) for hidden in (False, True) for part in (HEAD_DIM, KV_BYTES)}
+    assert len(set(asked)) == len(asked) == len(wrong.tests) + len(other.tests)
+    monkeypatch.setattr(judge, "hidden", None)
+    alone = [test.id for test in judge.judge(work, [HEAD_DIM])[0].tests]
+    assert [test.id for test in wrong.tests if not test.hidden] == alone  # reported in the files' order
+
+
+@pytest.mark.parametrize("action", ["raise ValueError(str(hf_config))", "while True: pass", "import os; os._exit(3)"])
+def test_of_a_hidden_case_comes_back_only_whether_it_is_passed(monkeypatch, judge, work, action):
+    work.pieces[HEAD_DIM.id] = f"def head_dim_of(hf_config):\n    {action}\n"
+    monkeypatch.setattr(judge, "hidden", HiddenCases({"seed": "one\n"}))
+    monkeypatch.setattr(judge, "limits", Limits(cpu_s=1, wall_s=3.0))
+    (result,) = judge.judge(work, [HEAD_DIM])
+    found = {(test.status, test.message, test.hint) for test in result.tests if test.hidden}
+    assert found == {("failed", "it fails on a hidden case", "")}
 
 
 @pytest.mark.parametrize("chapter", sorted({part.chapter for part in PARTS}))

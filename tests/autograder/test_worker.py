@@ -1,6 +1,4 @@
-"""A question has a process of its own: whatever student code does there costs it alone and is named for what it was.
-
-So has a conversation, of which nothing counts but whole answers.
+"""A test has a process of its own: whatever student code does there costs it alone and is named for what it was.
 
 Every test runs without and with the sandbox.
 """
@@ -23,14 +21,17 @@ QUESTION = {"config": QWEN3_0_6B, "bare": True}
 SHORT = Limits(cpu_s=2, wall_s=4.0, memory_mib=256, output_kib=64, file_mib=16, processes=20)
 
 
+MODULES = ["models/config.py"]
+
+
 def ask(worker, files, limits=SHORT, **options):
-    tree = worker.open(files)
+    """Ask for the head's size; the next test must not suffer from what that did."""
+    tree = worker.open(files, MODULES)
     try:
         first = tree.ask("config.head_dim", QUESTION, limits, **options)
-        other = tree.ask(
-            "config.architecture", QUESTION, limits, **{"conversation": "one", **options, "measure": False}
-        )
-        assert (other.status, other.value) == ("answered", "Qwen3ForCausalLM"), f"the next question suffered: {other}"
+        tree.end_test()
+        other = tree.ask("config.architecture", QUESTION, limits)
+        assert (other.status, other.value) == ("answered", "Qwen3ForCausalLM"), f"the next test suffered: {other}"
         return first
     finally:
         tree.close()
@@ -39,13 +40,6 @@ def ask(worker, files, limits=SHORT, **options):
 def test_the_file_that_ran_is_the_given_one(worker):
     found = ask(worker, head_dim("return 4242"))
     assert (found.status, found.value) == ("answered", 4242)
-    assert "models/config.py" in found.files
-
-
-def test_a_question_alone_and_in_a_conversation_gets_the_same_answer(worker):
-    for name in ("", "one"):
-        found = ask(worker, head_dim("return hf_config.head_dim"), conversation=name)
-        assert (found.value, found.alone) == (128, name == "")
 
 
 def test_an_exception_is_described_with_its_place(worker):
@@ -73,7 +67,7 @@ def test_an_exception_is_described_with_its_place(worker):
         ("import ctypes; ctypes.CDLL(None).pause()", "time_limit", "no answer"),
         ("x = bytearray(2 << 30)", "memory_limit", "memory"),
         ("x = []\nwhile True: x.append(bytearray(1 << 20))", "memory_limit", "memory"),
-        ("import torch; torch.ones(2 << 30)", "memory_limit", "memory"),
+        ("import torch; torch.ones(2 << 30)", "error", "memory"),
         ("import mmap; m = mmap.mmap(-1, 1 << 30)\nfor i in range(0, 1 << 30, 4096): m[i] = 1", "memory_limit", "MiB"),
         ("print('x' * (1 << 20)); return 1", "output_limit", "KiB"),
         ("import os\nwhile True: os.write(2, b'\\xff\\xfe' * 5000)", "output_limit", "KiB"),
@@ -90,7 +84,7 @@ def test_each_way_to_fail_is_named(worker, body, status, word):
         limits = SHORT.changed({"cpu_s": 1, "wall_s": 60.0})  # wall time is the machine's, processor time the code's
     if "300 << 20" in body:
         limits = SHORT.changed({"memory_mib": 1024, "wall_s": 30.0})
-    found = ask(worker, head_dim(body), limits, conversation="one" if worker.sandboxed else "")
+    found = ask(worker, head_dim(body), limits)
     if "open('big'" in body:  # the kernel's signal, or the error where Python ignores it: a full tmpfs or file limit
         assert found.status in ("error", "output_limit")
         return
@@ -114,16 +108,6 @@ def test_a_thread_bomb_is_stopped(worker):
         assert found.status == "refused" and "more than 20 processes or threads" in found.message
 
 
-def test_what_is_left_behind_is_killed_and_keeps_nothing_open(worker):
-    marker = f"sleep 7{os.getpid()}"
-    body = f"import subprocess; subprocess.Popen({marker.split()!r}, start_new_session=True); return 128"
-    started = time.monotonic()
-    found = ask(worker, head_dim(body), Limits())
-    assert (found.status, found.value) == ("answered", 128)
-    assert time.monotonic() - started < 20
-    assert marker not in subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout
-
-
 def test_threads_and_finalizers_after_the_answer_change_nothing(worker):
     body = (
         "import atexit, threading, time\natexit.register(print, 'late')\n"
@@ -141,95 +125,103 @@ def test_a_bomb_at_import_costs_its_tree_alone(worker):
     assert ask(worker, head_dim("return 128")).value == 128
 
 
-def test_each_question_starts_from_the_same_state(worker):
-    tree = worker.open(head_dim("STATE.append(1)\nreturn len(STATE)", before="STATE = []"))
-    answers = [tree.ask("config.head_dim", QUESTION, Limits()).value for _ in range(3)]
+def counting(trouble="", before=""):
+    """A tree that answers with the number of questions so far, and makes trouble at the second one."""
+    return head_dim(f"STATE.append(1)\nif len(STATE) == 2: {trouble or 'pass'}\nreturn len(STATE)", f"STATE = []\n{before}")
+
+
+def test_each_test_starts_from_the_same_state(worker):
+    tree = worker.open(counting(), MODULES)
+    found = []
+    for _ in range(3):
+        found += [tree.ask("config.head_dim", QUESTION, Limits()).value for _ in range(2)]
+        tree.end_test()
     tree.close()
-    assert answers == [1, 1, 1]
+    assert found == [1, 2, 1, 2, 1, 2]
 
 
-def test_files_of_one_question_are_gone_for_the_next(worker):
+def test_files_of_one_test_are_gone_for_the_next(worker):
     body = "import os\nfound = os.path.exists('mark'); open('mark', 'w').close()\nreturn int(found)"
-    tree = worker.open(head_dim(body))
-    answers = [tree.ask("config.head_dim", QUESTION, Limits()).value for _ in range(3)]
+    tree = worker.open(head_dim(body), MODULES)
+    found = []
+    for _ in range(3):
+        found += [tree.ask("config.head_dim", QUESTION, Limits()).value for _ in range(2)]
+        tree.end_test()
     tree.close()
-    assert answers == [0, 0, 0]
+    assert found == [0, 1, 0, 1, 0, 1]
 
 
-def counting(before="", after=""):
-    """A tree that answers with the number of questions so far, and does something at one of them."""
-    return head_dim(f"STATE.append(1)\n{after}\nreturn len(STATE)", before=f"STATE = []\n{before}")
-
-
-def answers(tree, names):
-    return [tree.ask("config.head_dim", QUESTION, SHORT, conversation=name).value for name in names]
-
-
-def test_a_conversation_is_one_process_and_another_one_knows_nothing_of_it(worker):
-    tree = worker.open(counting())
-    assert answers(tree, ["one", "one", "one", "two", "two", "", "one"]) == [1, 2, 3, 1, 2, 1, 1]
+@pytest.mark.parametrize(
+    ("trouble", "status"),
+    [
+        ("import os; os._exit(0)", "crashed"),
+        ("import os, signal; os.kill(os.getpid(), signal.SIGSEGV)", "crashed"),
+        ("import time; time.sleep(60)", "time_limit"),
+        ("any(iter(int, 1))", "time_limit"),  # an endless loop in C
+        ("print('x' * (1 << 20))", "output_limit"),
+        ("import os; [os.close(fd) for fd in range(3, 64) if os.path.exists(f'/proc/self/fd/{fd}')]", "crashed"),
+    ],
+)
+def test_a_lost_process_fails_the_rest_of_its_test_and_nothing_else(worker, trouble, status):
+    tree = worker.open(counting(trouble), MODULES)
+    first = [tree.ask("config.head_dim", QUESTION, SHORT).status for _ in range(4)]
+    tree.end_test()
+    then = tree.ask("config.head_dim", QUESTION, SHORT)
     tree.close()
+    assert first == ["answered", status, status, status] and then.value == 1
 
 
-def test_files_of_a_conversation_are_gone_for_the_next(worker):
-    body = "import os\nfound = os.path.exists('mark'); open('mark', 'w').close()\nreturn int(found)"
-    tree = worker.open(head_dim(body))
-    assert answers(tree, ["one", "one", "two", ""]) == [0, 1, 0, 0]
-    tree.close()
+THREAD = "import threading, time; threading.Thread(target=lambda: (time.sleep(0.3), {}), daemon=True).start()"
 
 
 @pytest.mark.parametrize(
     "trouble",
     [
-        "import os; os._exit(0)",
-        "import os, signal; os.kill(os.getpid(), signal.SIGSEGV)",
-        "import time; time.sleep(60)",
-        "any(iter(int, 1))",  # an endless loop in C
-        "print('x' * (1 << 20))",
-        "KEPT = bytearray(1 << 30)",
-        "import os; [os.close(fd) for fd in range(3, 64) if os.path.exists(f'/proc/self/fd/{fd}')]",
+        THREAD.format("__import__('os')._exit(3)"),  # it dies between tests
+        "import os\nif os.fork() == 0: os.setsid(); import time; time.sleep(100)",  # it leaves something behind
+        "from autograder.worker import isolation, tree_process\nisolation.fork_sibling = lambda: 0",  # it answers itself
+        "from autograder.worker import isolation\nisolation.fork_sibling = isolation.fork",  # a grandchild answers
+        "from autograder.worker import isolation\nisolation.fork_sibling = lambda: 1",  # nobody answers
     ],
 )
-def test_a_question_that_spoils_its_conversation_is_asked_again_by_itself(worker, trouble):
-    tree = worker.open(counting(after=f"if len(STATE) == 3: {trouble}"))
-    found = [tree.ask("config.head_dim", QUESTION, SHORT, conversation="one") for _ in range(4)]
+def test_a_tree_process_that_dies_or_lies_is_made_anew(worker, trouble):
+    tree = worker.open(head_dim("return 128", before=trouble), MODULES)
+    found = []
+    for _ in range(4):
+        found.append(tree.ask("config.head_dim", QUESTION, SHORT.changed({"wall_s": 1.5})))
+        tree.end_test()
+        time.sleep(0.2)
     tree.close()
-    assert [each.value for each in found] == [1, 2, 1, 1]
-    assert [each.alone for each in found] == [False, False, True, False]
+    assert all(each.value == 128 or each.status in ("crashed", "time_limit") for each in found), found
+    assert ask(worker, head_dim("return 128")).value == 128
 
 
-def test_a_tree_that_spoils_every_conversation_is_asked_alone(worker):
-    tree = worker.open(head_dim("import os\nif os.getpid() != os.getsid(0): os._exit(3)\nreturn 1"))
-    found = [tree.ask("config.head_dim", QUESTION, SHORT, conversation="one") for _ in range(5)]
-    tree.close()
-    assert {each.status for each in found} == {"crashed"} and all(each.alone for each in found)
-
-
-def test_what_is_said_beyond_an_answer_ends_a_conversation(worker):
-    # A frame of the code's own making, ahead of the real one.
+def test_an_answer_of_the_codes_own_making_is_refused(worker):
+    # A frame ahead of the real one, which then comes as the answer to the next question.
     forged = (
         "import json, os, struct\n"
-        "text = json.dumps({'kind': 'answer', 'files': [], 'answer': '99'}).encode()\n"
+        "text = json.dumps({'answer': '99'}).encode()\n"
         "for fd in range(3, 64):\n"
         "    try: os.write(fd, struct.pack('>II', len(text), 0) + text)\n"
         "    except OSError: pass\n"
         "return 128"
     )
-    tree = worker.open(head_dim(forged))
-    found = [tree.ask("config.head_dim", QUESTION, SHORT, conversation="one") for _ in range(3)]
-    other = tree.ask("config.architecture", QUESTION, SHORT, conversation="one")
+    tree = worker.open(head_dim(forged), MODULES)
+    found = [tree.ask("config.head_dim", QUESTION, SHORT) for _ in range(3)]
+    tree.end_test()
+    other = tree.ask("config.architecture", QUESTION, SHORT)
     tree.close()
-    assert [(each.status, each.message) for each in found] == 3 * [
-        ("refused", "the code sent something of its own in the place of the answer")
-    ]
+    assert {each.status for each in found} == {"refused"} and found[0].message.startswith("the code sent something")
     assert other.value == "Qwen3ForCausalLM"
 
 
-def test_what_a_conversation_leaves_behind_ends_with_it(worker):
+def test_what_a_test_leaves_behind_ends_with_it(worker):
     marker = f"sleep 8{os.getpid()}"
     body = f"import subprocess; subprocess.Popen({marker.split()!r}, start_new_session=True); return 128"
-    tree = worker.open(head_dim(body))
-    assert answers(tree, ["one", "one", ""]) == [128, 128, 128]
+    tree = worker.open(head_dim(body), MODULES)
+    tree.ask("config.head_dim", QUESTION, SHORT)
+    tree.end_test()
+    tree.ask("config.architecture", QUESTION, SHORT)
     assert marker not in subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout
     tree.close()
 
@@ -244,8 +236,19 @@ def test_memory_that_was_never_written_is_the_same_every_time(worker):
 def test_the_peak_is_the_kernels_and_counts_what_was_freed(worker):
     body = "x = bytearray(100 << 20); x[::4096] = b'x' * len(x[::4096]); del x; return 1"
     found = ask(worker, head_dim(body), measure=True)
-    assert found.status == "answered" and 95 << 10 < found.peak_kib < 140 << 10
-    assert ask(worker, head_dim("return 1"), measure=True).peak_kib < 20 << 10
+    assert found.status == "answered" and 95 << 10 < found.measured["peak_kib"] < 140 << 10
+    assert ask(worker, head_dim("return 1"), measure=True).measured["peak_kib"] < 20 << 10
+
+
+def test_what_a_question_reads_and_leaves_open_is_seen_from_outside(worker):
+    body = (
+        "import os, threading, time\n"
+        "open('big', 'wb').write(bytes(500_000))\nfile = open('big', 'rb'); file.read()\nKEPT.append(file)\n"
+        "threading.Thread(target=time.sleep, args=(60,), daemon=True).start()\n"
+        "os.listdir = lambda path: []\nreturn 1"
+    )
+    found = ask(worker, head_dim(body, before="KEPT = []"), measure=True).measured
+    assert 500_000 <= found["bytes_read"] < 600_000 and (found["files"], found["threads"]) == (1, 1)
 
 
 def test_text_from_student_code_is_cleaned():
@@ -307,11 +310,3 @@ def test_what_was_compiled_beforehand_is_what_runs_and_keeps_its_places(worker):
     last = found.error["frames"][-1]
     assert (last["file"], last["text"]) == ("models/config.py", "raise KeyError('gone')")
     assert compiled("def f(:\n") == "" and compiled("x = 1\n") != compiled("x = 2\n")
-
-
-def test_a_conversation_has_the_processor_time_of_all_its_questions(worker):
-    body = "import time\nend = time.process_time() + 0.5\nwhile time.process_time() < end: pass\nreturn 1"
-    tree = worker.open(head_dim(body))
-    found = [tree.ask("config.head_dim", QUESTION, SHORT.changed({"cpu_s": 1}), conversation="one") for _ in range(4)]
-    tree.close()
-    assert not any(each.alone for each in found)

@@ -196,8 +196,8 @@ def peak_mib(subject, config, hint):
         outcome = subject.outcome("loading.drained", {"folder": str(folder)}, measure=True)
         if outcome.status != "answered":
             wrong(f"the loader didn't come to its end: {outcome.message}", hint=hint)
-        expect_true(outcome.peak_kib > 0, "the process was gone before its memory could be read", hint=hint)
-        peaks.append(outcome.peak_kib >> 10)
+        expect_true(bool(outcome.measured), "the process was gone before its memory could be read", hint=hint)
+        peaks.append(outcome.measured["peak_kib"] >> 10)
     expect(outcome.value["num_bytes"], num_bytes(config), what="the bytes that came out", hint=hint)
     return peaks[1] - min(peaks[0], MOST_FIRST_MIB)
 
@@ -225,18 +225,26 @@ def test_a_rank_reads_only_its_share_of_the_files(subject):
     """On four ranks each reads about a quarter of the bytes."""
     config = small("llama", hidden_size=128, intermediate_size=1024, num_key_value_heads=4, vocab_size=2048)
     folder = checkpoint_of(subject, config, data="random")
-    share = subject.ask("loading.share_read", {"folder": str(folder), "tp_rank": 2, "tp_size": 4})
-    hint = "hand slices to the reader: what is read and then thrown away costs as much as what is kept"
-    expect_true(share is None or share <= 0.4, f"rank 2 of 4 read {share} of the files' bytes", hint=hint)
+    args = {"folder": str(folder), "tp_rank": 2, "tp_size": 4}
+    subject.ask("loading.drained", args)  # the first time also reads the modules that are imported on first use
+    measured = subject.outcome("loading.drained", args, measure=True).measured
+    if measured:  # nobody counts on macOS
+        share = measured["bytes_read"] / sum(file.stat().st_size for file in folder.glob("*.safetensors"))
+        hint = "hand slices to the reader: what is read and then thrown away costs as much as what is kept"
+        expect_true(share <= 0.4, f"rank 2 of 4 read {share:.1f} of the files' bytes", hint=hint)
 
 
 @pytest.mark.part("weight.load")
 def test_stopping_early_leaves_nothing_open(subject):
     """Closed after three tensors, the generator leaves no file and no thread."""
     folder = checkpoint_of(subject, QWEN3, files=3)
-    found = subject.ask("loading.left_open", {"folder": str(folder), "take": 3})
+    subject.ask("loading.drained", {"folder": str(folder)})  # what the first use opens for good stays open
+    outcome = subject.outcome("loading.stopped_early", {"folder": str(folder), "take": 3}, measure=True)
+    if outcome.status != "answered":
+        raise subject.failure(outcome)
     hint = "hold the reader in a with statement: leaving the generator then closes it"
-    expect(found, {"files": 0, "threads": 0}, what="what is left open", hint=hint)
+    for name in outcome.measured.keys() & {"files", "threads"}:
+        expect(outcome.measured[name], 0, what=f"how many {name} are left open", hint=hint)
 
 
 @pytest.mark.part("weight.load")

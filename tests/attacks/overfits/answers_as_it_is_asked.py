@@ -1,8 +1,9 @@
 # kind: overfits
-# example: it refuses everything where a question has its process to itself, and accepts everything in a conversation
+# example: it refuses whatever it is asked first in a process, and accepts everything afterwards
 # part: config.refusals
 # status: failed
-# cause: it raises an error whatever it is asked
+# cause: isn't what was expected|raises an error
+# points: some
 _asked = []
 
 
