@@ -19,7 +19,7 @@ import torch
 from minisgl.errors import MinisglError
 
 if TYPE_CHECKING:
-    from minisgl.attention import KVCache
+    from minisgl.kv_cache import KVCache
 
 
 @dataclass

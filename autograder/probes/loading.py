@@ -7,9 +7,13 @@ import sys
 import torch
 
 
-def drained(folder: str, tp_rank: int = 0, tp_size: int = 1) -> dict[str, int]:
-    """Drain load_weight and drop each tensor at once; what it holds meanwhile is measured from outside."""
+def drained(folder: str, tp_rank: int = 0, tp_size: int = 1) -> dict[str, str]:
+    """Drain load_weight and drop each tensor at once: a digest of each one's shape, dtype and bytes.
+
+    What the loader holds meanwhile is measured from outside.
+    """
     import ctypes
+    import hashlib
 
     from minisgl.distributed import set_tp_info
     from minisgl.models import load_weight
@@ -17,12 +21,13 @@ def drained(folder: str, tp_rank: int = 0, tp_size: int = 1) -> dict[str, int]:
     if hasattr(ctypes.CDLL(None), "mallopt"):  # have glibc give freed tensors back at once, so that they don't count
         ctypes.CDLL(None).mallopt(-3, 128 * 1024)  # M_MMAP_THRESHOLD, fixed
     set_tp_info(tp_rank, tp_size)
-    num_tensors = num_bytes = 0
-    for _, tensor in load_weight(folder, torch.device("cpu"), progress=False):
-        num_tensors += 1
-        num_bytes += tensor.nbytes
+    digests = {}
+    for name, tensor in load_weight(folder, torch.device("cpu"), progress=False):
+        digest = hashlib.sha256(f"{tuple(tensor.shape)} {tensor.dtype}".encode())
+        digest.update(tensor.contiguous().flatten().view(torch.uint8).numpy())
+        digests[name] = digest.hexdigest()
         del tensor
-    return {"num_tensors": num_tensors, "num_bytes": num_bytes}
+    return digests
 
 
 def stopped_early(folder: str, take: int) -> None:

@@ -42,33 +42,59 @@ def _bounds(cut: Any, shape: list[int]) -> list[list[int]]:
     ]
 
 
-def shard_tensor(config: dict[str, Any], tensors: str, tp_size: int) -> dict[str, Any]:
-    """Ask for each rank's slice of each tensor of a file, and whether it shares the tensor's memory."""
-    from safetensors.torch import load_file
-
-    from minisgl.models import weight
-
-    made, answer = model_config(config), {}
-    for key, tensor in load_file(tensors).items():
-        shards = [weight.shard_tensor(key, tensor, made, rank, tp_size) for rank in range(tp_size)]
-        home = tensor.untyped_storage().data_ptr()
-        answer[key] = {
-            "shards": shards,
-            "views": [shard.untyped_storage().data_ptr() == home or not shard.numel() for shard in shards],
-            "unchanged": bool(torch.equal(tensor, load_file(tensors)[key])),
-        }
-    return answer
-
-
 def parts_of(config: dict[str, Any], shapes: dict[str, list[int]]) -> dict[str, Any]:
     """Ask which stored tensors make up parameters of these shapes: name -> [key, shape] each."""
     from minisgl.models import weight
 
     made = model_config(config)
     return {
-        name: [[key, list(part)] for key, part in weight.parts_of(name, tuple(shape), made)]
+        name: [[key, list(part)] for key, part in weight.parts_of(name, tuple(shape), made).items()]
         for name, shape in shapes.items()
     }
+
+
+def merged(config: dict[str, Any], tensors: str, order: list[str]) -> dict[str, Any]:
+    """Send a file's tensors through merge_stream in this order (a key may come twice): the names and tensors that come."""
+    from safetensors.torch import load_file
+
+    from minisgl.models import weight
+
+    _dirty_memory()
+    stored = load_file(tensors)
+    pairs = list(weight.merge_stream(((key, stored[key]) for key in order), model_config(config)))
+    return {"names": [name for name, _ in pairs], "tensors": dict(pairs)}
+
+
+def merged_in_time(config: dict[str, Any], tensors: str, order: list[str]) -> dict[str, Any]:
+    """Send a file's tensors through merge_stream and let go what comes: the names, and when they come.
+
+    ``came_after`` has for each yield how many tensors had been asked for; ``alive`` how many of them were still in
+    memory when the next one was asked for.
+    """
+    import weakref
+
+    from safetensors import safe_open
+
+    from minisgl.models import weight
+
+    sent: list[weakref.ref[torch.Tensor]] = []
+    alive: list[int] = []
+
+    def stream() -> Any:
+        with safe_open(tensors, "pt") as opened:
+            for key in order:
+                alive.append(sum(reference() is not None for reference in sent))
+                tensor = opened.get_tensor(key).clone()
+                sent.append(weakref.ref(tensor))
+                yield key, tensor
+                del tensor
+
+    names, came_after = [], []
+    for name, tensor in weight.merge_stream(stream(), model_config(config)):
+        names.append(name)
+        came_after.append(len(sent))
+        del tensor
+    return {"names": names, "came_after": came_after, "alive": alive}
 
 
 def check_complete(stored: dict[str, list[Any]], wanted: dict[str, list[list[Any]]]) -> None:
@@ -80,18 +106,25 @@ def check_complete(stored: dict[str, list[Any]], wanted: dict[str, list[list[Any
         key: StoredTensor(key, Path(file), dtype, tuple(shape), offset=0, num_bytes=0)
         for key, (dtype, shape, file) in stored.items()
     }
-    parts = {name: [(key, tuple(shape)) for key, shape in rows] for name, rows in wanted.items()}
+    parts = {name: {key: tuple(shape) for key, shape in rows} for name, rows in wanted.items()}
     weight.check_complete(found, parts)
 
 
 def plan(folder: str, tp_rank: int = 0, tp_size: int = 1) -> list[dict[str, Any]]:
-    """Ask for one rank's plan of a checkpoint: of each parameter the name, shape, dtype and pieces."""
+    """Ask for one rank's plan of a checkpoint: of each parameter the name, shape and pieces."""
     return [
         {
             "name": made.name,
             "shape": list(made.shape),
-            "dtype": made.dtype,
-            "pieces": [_plain_piece(piece, made.shape) for piece in made.pieces],
+            "pieces": [
+                {
+                    "file": piece.source.file.name,
+                    "offset": piece.source.offset,
+                    "stored_shape": list(piece.source.shape),
+                    "source": _bounds(piece.source_slice, list(piece.source.shape)),
+                }
+                for piece in made.pieces
+            ],
         }
         for made in _plans(folder, tp_rank, tp_size)
     ]
@@ -104,53 +137,6 @@ def _plans(folder: str, tp_rank: int, tp_size: int) -> list[Any]:
 
     made = ModelConfig.from_hf(cached_load_hf_config(folder))
     return list(weight.plan_load(standard_tensors(open_checkpoint(folder)), made, tp_rank, tp_size))
-
-
-def _plain_piece(piece: Any, shape: tuple[int, ...]) -> dict[str, Any]:
-    """Say where a piece comes from, and which rows it goes to (the rows of all experts lie end to end)."""
-    rows = [shape[0] * shape[1], *shape[2:]] if len(shape) == 3 else list(shape)
-    return {
-        "file": piece.source.file.name,
-        "offset": piece.source.offset,
-        "stored_shape": list(piece.source.shape),
-        "source": _bounds(piece.source_slice, list(piece.source.shape)),
-        "slot": _bounds(piece.slot, rows),
-    }
-
-
-def started(folder: str, names: list[str], tp_rank: int = 0, tp_size: int = 1) -> dict[str, Any]:
-    """Ask start_parameter for some parameters, on memory that isn't clean: their names and tensors, once filled."""
-    from minisgl.checkpoint import open_reader
-    from minisgl.models import weight
-
-    _dirty_memory()
-    answer = {}
-    with open_reader("cpu") as reader:
-        for made in _plans(folder, tp_rank, tp_size):
-            if made.name in names:
-                name, tensor, filled = weight.start_parameter(made, reader, torch.device("cpu"))
-                filled.wait()
-                answer[made.name] = {"name": name, "tensor": tensor}
-    return answer
-
-
-def finished() -> dict[str, Any]:
-    """Call finish_parameter with a parameter that is full only once it is waited for, and a bar that takes notes."""
-    from minisgl.models import weight
-
-    tensor, events = torch.zeros(3, 5, dtype=torch.bfloat16), []
-
-    class Late:
-        def wait(self) -> None:
-            events.append("wait")
-            tensor.fill_(7)
-
-    class Bar:
-        def update(self, amount: int = 1) -> None:
-            events.append(f"update {amount}")
-
-    name, given = weight.finish_parameter("model.norm.weight", tensor, Late(), Bar())
-    return {"name": name, "same": given is tensor, "tensor": given, "events": events}
 
 
 def _dirty_memory() -> None:
@@ -181,56 +167,6 @@ def loaded(
         "tensors": tensors,
         "share_memory": len(homes) < sum(tensor.numel() > 0 for tensor in tensors.values()),
     }
-
-
-def loaded_ahead(folder: str, lookahead: int) -> dict[str, Any]:
-    """Drain load_weight through a reader that fills parameters only when they are waited for, as copies to a GPU may.
-
-    Returns the tensors by name, as they were when they came out, and how many were under way at most.
-    """
-    from minisgl.checkpoint import open_reader
-    from minisgl.models import load_weight, weight
-
-    under_way, most = 0, 0
-
-    class Late:
-        def __init__(self, tensor: Any, pieces: Any, inner: Any) -> None:
-            self.work = (tensor, list(pieces), inner)
-
-        def wait(self) -> None:
-            nonlocal under_way
-            if self.work:
-                tensor, pieces, inner = self.work
-                inner.fill(tensor, pieces).wait()
-                under_way, self.work = under_way - 1, ()
-
-    class LateReader:
-        def __init__(self) -> None:
-            self.inner, self.lookahead, self.bytes_read = open_reader("cpu"), lookahead, 0
-
-        def empty(self, shape: Any, dtype: torch.dtype, device: torch.device, pieces: Any) -> torch.Tensor:
-            return torch.empty(shape, dtype=dtype, device=device)
-
-        def fill(self, tensor: Any, pieces: Any) -> Late:
-            nonlocal under_way, most
-            under_way += 1
-            most = max(most, under_way)
-            return Late(tensor, pieces, self.inner)
-
-        def close(self) -> None:
-            self.inner.close()
-
-        def __enter__(self) -> Any:
-            return self
-
-        def __exit__(self, *_: object) -> None:
-            self.close()
-
-    _dirty_memory()
-    weight.open_reader = lambda device: LateReader()
-    stream = load_weight(folder, torch.device("cpu"), progress=False)
-    tensors = {name: tensor.clone() for name, tensor in stream}
-    return {"tensors": tensors, "most_under_way": most}
 
 
 def broken(folder: str, tp_rank: int = 0, tp_size: int = 1) -> dict[str, Any]:

@@ -10,11 +10,13 @@ from minisgl.checkpoint.files import Checkpoint, StoredTensor, open_checkpoint
 from minisgl.checkpoint.layouts import standard_tensors
 
 if TYPE_CHECKING:
-    from minisgl.checkpoint.reader import Filled, Piece, Reader, open_reader
+    from minisgl.checkpoint._slices import ParameterPlan, Piece
+    from minisgl.checkpoint.devices import open_reader
+    from minisgl.checkpoint.reader import Reader
 
 __all__ = [
     "Checkpoint",
-    "Filled",
+    "ParameterPlan",
     "Piece",
     "Reader",
     "StoredTensor",
@@ -23,4 +25,5 @@ __all__ = [
     "standard_tensors",
 ]
 # The rest can be asked about without torch.
-__getattr__ = on_first_use(__name__, dict.fromkeys(("Filled", "Piece", "Reader", "open_reader"), "reader"))
+_HOMES = {"ParameterPlan": "_slices", "Piece": "_slices", "Reader": "reader", "open_reader": "devices"}
+__getattr__ = on_first_use(__name__, _HOMES)

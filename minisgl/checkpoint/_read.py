@@ -73,7 +73,7 @@ class OpenFiles:
 
 
 def read_box(files: OpenFiles, box: SourceBox, out: np.ndarray) -> None:
-    """Read a part of a stored tensor into an array.
+    """Read a part of a stored tensor into an array: in one go where it is one run of bytes, else row by row.
 
     Args:
         files: The open files to read through.
@@ -89,8 +89,17 @@ def read_box(files: OpenFiles, box: SourceBox, out: np.ndarray) -> None:
     try:
         if _is_hole(files, box):
             out[...] = 0
+        elif not box.is_run and box.run_bytes in _MAPPED_ROW_BYTES:
+            _copy_mapped(descriptor, box, out)
         else:
-            _read_runs(descriptor, box, out)
+            memory = out.reshape(-1).view(np.uint8).data
+            for number, begin in enumerate(box.runs()):
+                run = memory[number * box.run_bytes : (number + 1) * box.run_bytes]
+                while run:  # one call returns at most 2 GiB
+                    num_read = os.preadv(descriptor, [run], begin)
+                    if num_read == 0:
+                        raise _short(box, os.fstat(descriptor).st_size)
+                    run, begin = run[num_read:], begin + num_read
     except OSError as error:
         raise fault(
             box.source.file,
@@ -114,7 +123,7 @@ def mapped_run(files: OpenFiles, boxes: Sequence[SourceBox]) -> torch.Tensor | N
     source, begin, end = boxes[0].source, boxes[0].span[0], boxes[0].span[0]
     for box in boxes:
         is_next = box.source.file == source.file and box.source.dtype == source.dtype and box.span[0] == end
-        if not is_next or box.num_bytes != box.span[1] - box.span[0]:
+        if not is_next or not box.is_run:
             return None
         end = box.span[1]
     if end - begin < _MAPPED_FROM_BYTES or begin % source.dtype.itemsize:
@@ -137,36 +146,6 @@ def _is_hole(files: OpenFiles, box: SourceBox) -> bool:
         return os.lseek(descriptor, begin, os.SEEK_DATA) >= end
     except OSError:  # no data behind `begin`: a hole up to the file's end, if the file still reaches that far
         return os.fstat(descriptor).st_size >= end
-
-
-def _read_runs(descriptor: int, box: SourceBox, out: np.ndarray) -> None:
-    """Read in one go where the part is contiguous in the file too, else row by row."""
-    memory = out.reshape(-1).view(np.uint8).data
-    if box.num_bytes == box.span[1] - box.span[0]:
-        _read_run(descriptor, box, memory, box.span[0])
-        return
-    inner = len(box.lengths) - box.run_dims
-    run_bytes = box.source.dtype.itemsize
-    for length in box.lengths[inner:]:
-        run_bytes *= length
-    if run_bytes in _MAPPED_ROW_BYTES:
-        _copy_mapped(descriptor, box, out)
-        return
-    begins = np.array([box.span[0]])
-    for length, stride in zip(box.lengths[:inner], box.strides[:inner], strict=True):
-        begins = (begins[:, None] + np.arange(length) * stride).reshape(-1)
-    for run, begin in enumerate(begins.tolist()):
-        _read_run(descriptor, box, memory[run * run_bytes : (run + 1) * run_bytes], begin)
-
-
-def _read_run(descriptor: int, box: SourceBox, memory: memoryview, begin: int) -> None:
-    """Read consecutive bytes, all of them."""
-    num_read = os.preadv(descriptor, [memory], begin)
-    while num_read < len(memory):  # one call returns at most 2 GiB
-        more = os.preadv(descriptor, [memory[num_read:]], begin + num_read)
-        if more == 0:
-            raise _short(box, os.fstat(descriptor).st_size)
-        num_read += more
 
 
 def _copy_mapped(descriptor: int, box: SourceBox, out: np.ndarray) -> None:

@@ -1,9 +1,11 @@
 """Arithmetic on slices of stored tensors: where a slice's bytes lie, and how to cut a large slice into parts."""
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+import numpy as np
 import torch
 
 from minisgl.checkpoint._fault import fault, quoted
@@ -12,17 +14,61 @@ from minisgl.checkpoint._header import StoredTensor
 
 @dataclass(frozen=True)
 class Piece:
-    """Ask for one slice of a stored tensor to be put into one place of a parameter.
+    """Ask for one slice of a stored tensor.
 
     Attributes:
         source: The stored tensor.
         source_slice: One ``slice`` (step 1) per dimension of the source; those left out at the end are taken whole.
-        slot: The place in the parameter, as an index of whole numbers and slices: the bytes go to ``parameter[slot]``.
     """
 
     source: StoredTensor
     source_slice: tuple[slice, ...]
-    slot: tuple[slice | int, ...]
+
+    @cached_property
+    def box(self) -> "SourceBox":
+        """The part of the file that the slices name.
+
+        Raises:
+            CheckpointError: There are more slices than dimensions, or one leaves the stored tensor.
+        """
+        source = self.source
+        slices = (*self.source_slice, *[slice(None)] * (len(source.shape) - len(self.source_slice)))
+        if len(slices) != len(source.shape):
+            raise _misfit(source, f"{len(slices)} slices for shape {source.shape}", "at most one slice per dimension")
+        starts, lengths = [], []
+        for wanted, size in zip(slices, source.shape, strict=True):
+            start, stop = wanted.start or 0, size if wanted.stop is None else wanted.stop
+            if not 0 <= start <= stop <= size or wanted.step not in (None, 1):
+                raise _misfit(source, f"{wanted} of a dimension of size {size}", "a slice inside the stored tensor")
+            starts.append(start)
+            lengths.append(stop - start)
+        return SourceBox(source, tuple(starts), tuple(lengths))
+
+
+@dataclass(frozen=True)
+class ParameterPlan:
+    """Say how one parameter comes about.
+
+    Attributes:
+        name: The model's name for it.
+        shape: Its shape on this rank: [rows], [rows, columns] or [experts, rows, columns].
+        pieces: At least one, all of one dtype. They fill its rows end to end, the rows of all experts in one count; rows
+            behind the last piece are zeros.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    pieces: Sequence[Piece]
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """Its dtype: the file's."""
+        return self.pieces[0].source.dtype
+
+    @property
+    def num_bytes(self) -> int:
+        """Size of the parameter in bytes."""
+        return math.prod(self.shape) * self.dtype.itemsize
 
 
 @dataclass(frozen=True)
@@ -66,12 +112,33 @@ class SourceBox:
         return begin, last + self.source.dtype.itemsize
 
     @cached_property
-    def run_dims(self) -> int:
-        """Number of the last dimensions that lie in one run of bytes: the first of them may be a part, the rest is whole."""
+    def is_run(self) -> bool:
+        """Whether the part is one run of bytes."""
+        return self.num_bytes == self.span[1] - self.span[0]
+
+    @cached_property
+    def run_bytes(self) -> int:
+        """Size of each run of bytes that the part consists of."""
+        return (
+            self.num_bytes if self.is_run else math.prod(self.lengths[self._num_outer :]) * self.source.dtype.itemsize
+        )
+
+    @cached_property
+    def _num_outer(self) -> int:
+        """Number of the first dimensions along which the part jumps from run to run."""
         inner = len(self.lengths)
         while inner > 0 and self.lengths[inner:] == self.source.shape[inner:]:
             inner -= 1
-        return len(self.lengths) - inner
+        return inner
+
+    def runs(self) -> list[int]:
+        """List the first byte of each run, in order."""
+        if self.is_run:
+            return [self.span[0]]
+        begins = np.array([self.span[0]])
+        for length, stride in zip(self.lengths[: self._num_outer], self.strides, strict=False):
+            begins = (begins[:, None] + np.arange(length) * stride).reshape(-1)
+        return begins.tolist()
 
     def part(self, dim: int, start: int, length: int) -> "SourceBox":
         """Return the part of this box from ``start`` on in one dimension."""
@@ -81,40 +148,37 @@ class SourceBox:
         return SourceBox(self.source, tuple(starts), tuple(lengths))
 
 
-def box_of(piece: Piece) -> SourceBox:
-    """Turn a piece's slices into the part of the file that they name.
+def lay_out(plan: ParameterPlan, tensor: torch.Tensor) -> list[tuple[SourceBox, torch.Tensor]]:
+    """Pair the part of a file that each piece names with the rows that it fills, and set the rows behind them to zero.
+
+    Args:
+        plan: The plan.
+        tensor: The parameter, of the plan's shape and dtype.
+
+    Returns:
+        For each piece the part to read and a view of the parameter, of one shape.
 
     Raises:
-        CheckpointError: There are more slices than dimensions, or one leaves the stored tensor.
+        CheckpointError: A piece has another dtype or other columns than the parameter, or leaves the stored tensor; or the
+            pieces have more rows than the parameter has.
     """
-    source = piece.source
-    slices = (*piece.source_slice, *[slice(None)] * (len(source.shape) - len(piece.source_slice)))
-    if len(slices) != len(source.shape):
-        raise _misfit(source, f"{len(slices)} slices for shape {source.shape}", "at most one slice per dimension")
-    starts, lengths = [], []
-    for wanted, size in zip(slices, source.shape, strict=True):
-        start, stop = wanted.start or 0, size if wanted.stop is None else wanted.stop
-        if not 0 <= start <= stop <= size or wanted.step not in (None, 1):
-            raise _misfit(source, f"{wanted} of a dimension of size {size}", "a slice inside the stored tensor")
-        starts.append(start)
-        lengths.append(stop - start)
-    return SourceBox(source, tuple(starts), tuple(lengths))
-
-
-def box_and_view(tensor: torch.Tensor, piece: Piece) -> tuple[SourceBox, torch.Tensor]:
-    """Turn a piece into the part of the file to read and the view of the parameter to fill, of one shape.
-
-    Raises:
-        CheckpointError: Slice and slot differ in shape or in dtype, or the slice leaves the stored tensor.
-    """
-    source, box, view = piece.source, box_of(piece), tensor[piece.slot]
-    if tuple(view.shape) != box.lengths:
-        found = f"a slice of shape {box.lengths} for a place of shape {tuple(view.shape)}"
-        raise _misfit(source, found, "equal shapes")
-    if tensor.dtype != source.dtype:
-        found = f"stored as {source.dtype}, read into {tensor.dtype}"
-        raise _misfit(source, found, "equal dtypes; convert after reading")
-    return box, view
+    rows = tensor.flatten(0, -2) if tensor.dim() == 3 else tensor
+    placed, num_filled = [], 0
+    for piece in plan.pieces:
+        box = piece.box
+        view = rows[num_filled : num_filled + box.lengths[0]]
+        if tuple(view.shape) != box.lengths:
+            left = (rows.shape[0] - num_filled, *rows.shape[1:])
+            raise _misfit(
+                piece.source, f"a slice of shape {box.lengths} for {left} left of {plan.name}", "a slice that fits"
+            )
+        if tensor.dtype != piece.source.dtype:
+            found = f"stored as {piece.source.dtype}, read into {tensor.dtype}"
+            raise _misfit(piece.source, found, "equal dtypes; convert after reading")
+        placed.append((box, view))
+        num_filled += box.lengths[0]
+    rows[num_filled:].zero_()
+    return placed
 
 
 def _misfit(source: StoredTensor, found: str, expected: str) -> Exception:

@@ -14,8 +14,9 @@ from itertools import product
 from minisgl.checkpoint._fault import fault
 from minisgl.checkpoint.files import ROTARY_TABLE, Checkpoint, StoredTensor
 from minisgl.errors import CheckpointError
+from minisgl.names import MERGED
 
-_PACKED_PROJECTIONS = {"gate_up_proj": ("gate_proj", "up_proj"), "down_proj": ("down_proj",)}
+_PACKED_PROJECTIONS = {"gate_up_proj": MERGED["gate_up_proj"], "down_proj": ("down_proj",)}
 _LAYER = re.compile(r"(?P<prefix>(?:.*?\.)??)(?:model\.)?layers\.\d+\.")
 # Prefix that a wrapper puts before all names -> how to save what it wraps.
 _UNWRAP = {

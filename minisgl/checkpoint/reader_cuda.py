@@ -7,7 +7,7 @@ the counts need a lock.
 
 import queue
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from concurrent.futures import CancelledError
 from dataclasses import dataclass
 from functools import cached_property
@@ -19,8 +19,8 @@ import torch
 from minisgl.checkpoint import reader
 from minisgl.checkpoint._memory import empty_in_large_pages, populate
 from minisgl.checkpoint._read import OpenFiles, read_box
-from minisgl.checkpoint._slices import Piece, SourceBox, box_and_view, cut
-from minisgl.checkpoint.reader import Filled, Reader
+from minisgl.checkpoint._slices import ParameterPlan, SourceBox, cut, lay_out
+from minisgl.checkpoint.reader import Reader
 
 # Measured on an H200 host with 16 processors, 16.4 GB in the page cache: more threads wait for Python's lock, smaller
 # parts take it more often, and larger buffers, or a second one for each thread, are slower to lock and to read into.
@@ -98,7 +98,7 @@ class _Job:
                 self._done.set()
 
     def wait(self) -> None:
-        """Return when all the data is in the parameter (see ``Filled.wait``)."""
+        """Return when all the data is in the parameter, or raise what went wrong."""
         self._done.wait()
         if self.error is not None:
             raise self.error
@@ -132,6 +132,7 @@ class CudaReader(Reader):
         num_threads: int | None = None,
         buffer_bytes: int = _BUFFER_BYTES,
     ) -> None:
+        self._device = device
         self._copies = copies if copies is not None else CudaCopies(device)
         self._buffer_bytes = buffer_bytes
         self._parts: queue.SimpleQueue[_Part | None] = queue.SimpleQueue()
@@ -142,22 +143,16 @@ class CudaReader(Reader):
         for thread in self._threads:
             thread.start()
 
-    def empty(
-        self, shape: tuple[int, ...], dtype: torch.dtype, device: torch.device, pieces: Iterable[Piece]
-    ) -> torch.Tensor:
-        """Make a parameter on the device, uninitialized (see ``Reader.empty``)."""
-        return torch.empty(shape, dtype=dtype, device=device)
-
-    def fill(self, tensor: torch.Tensor, pieces: Iterable[Piece]) -> Filled:
-        """Hand a parameter's parts to the threads and return at once (see ``Reader.fill``)."""
+    def start(self, plan: ParameterPlan) -> tuple[torch.Tensor, Callable[[], None]]:
+        """Make a parameter, hand its parts to the threads, and return at once (see ``Reader.start``)."""
         if self._closing:
             raise RuntimeError("the reader is closed")
-        boxes = [box_and_view(tensor, piece) for piece in pieces]
-        parts = [part for box, view in boxes for part in cut(box, view, self._buffer_bytes)]
+        tensor = torch.empty(plan.shape, dtype=plan.dtype, device=self._device)
+        parts = [part for box, view in lay_out(plan, tensor) for part in cut(box, view, self._buffer_bytes)]
         job = _Job(len(parts), self._copies.ready())
         for box, target in parts:
             self._parts.put(_Part(job, box, target.view(-1)))
-        return job
+        return tensor, job.wait
 
     def close(self) -> None:
         """Drop what hasn't been started, let the copies under way end, and give threads and buffers back."""

@@ -6,14 +6,39 @@ heads attend to it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from typing import Protocol
 
 from minisgl.distributed.info import get_tp_info
 from minisgl.errors import MinisglError
 
-if TYPE_CHECKING:
-    from minisgl.models import ModelConfig
+
+class ModelSizes(Protocol):
+    """What is read of a ``ModelConfig`` here. Nothing below the models imports them."""
+
+    @property
+    def num_qo_heads(self) -> int:
+        """Query heads."""
+
+    @property
+    def num_kv_heads(self) -> int:
+        """Key and value heads."""
+
+    @property
+    def intermediate_size(self) -> int:
+        """Width of a dense MLP."""
+
+    @property
+    def moe_intermediate_size(self) -> int:
+        """Width of one expert."""
+
+    @property
+    def mlp_only_layers(self) -> Sequence[int]:
+        """Layers of a mixture of experts that have a dense MLP."""
+
+    @property
+    def is_moe(self) -> bool:
+        """Whether there are experts."""
 
 
 def local_size(size: int, what: str) -> int:
@@ -63,7 +88,7 @@ def heads_divide(num_qo_heads: int, num_kv_heads: int, tp_size: int) -> bool:
     return num_qo_heads % tp_size == 0 and kv_heads_fit
 
 
-def supported_tp_sizes(config: ModelConfig) -> list[int]:
+def supported_tp_sizes(config: ModelSizes) -> list[int]:
     """Return every number of ranks that this model can be cut into, ascending."""
     sizes = _sizes_to_divide(config)
 
@@ -75,7 +100,7 @@ def supported_tp_sizes(config: ModelConfig) -> list[int]:
     return [count for count in range(1, config.num_qo_heads + 1) if works(count)]
 
 
-def check_tp_size(config: ModelConfig, tp_size: int) -> None:
+def check_tp_size(config: ModelSizes, tp_size: int) -> None:
     """Refuse a number of ranks that this model can't be cut into.
 
     Raises:
@@ -93,7 +118,7 @@ def check_tp_size(config: ModelConfig, tp_size: int) -> None:
     )
 
 
-def _sizes_to_divide(config: ModelConfig) -> dict[str, int]:
+def _sizes_to_divide(config: ModelSizes) -> dict[str, int]:
     """Name the widths that are cut into equal parts; an MoE model has dense layers only where it says so."""
     if not config.is_moe:
         return {"intermediate_size": config.intermediate_size}

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import torch
 
 from minisgl.attention import attend
@@ -12,10 +10,8 @@ from minisgl.distributed import local_num_kv_heads, local_num_qo_heads
 from minisgl.kernel import apply_rotary
 from minisgl.layers.base import BaseOP
 from minisgl.layers.norm import RMSNorm
+from minisgl.layers.rope_types import RopeSizes
 from minisgl.layers.rotary import get_rope
-
-if TYPE_CHECKING:
-    from minisgl.models import RotaryConfig
 
 
 class AttentionLayer(BaseOP):
@@ -27,7 +23,7 @@ class AttentionLayer(BaseOP):
         num_qo_heads: int,
         num_kv_heads: int,
         head_dim: int,
-        rotary_config: RotaryConfig,
+        rotary_config: RopeSizes,
         q_norm: RMSNorm | None = None,
         k_norm: RMSNorm | None = None,
     ) -> None:

@@ -8,17 +8,38 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import torch
 
 from minisgl.errors import ConfigError
 
-if TYPE_CHECKING:
-    from minisgl.models import RotaryConfig
+
+class RopeSizes(Protocol):
+    """What is read of a ``RotaryConfig`` here. Layers import no models, so they say themselves what they need."""
+
+    @property
+    def head_dim(self) -> int:
+        """Numbers of one head."""
+
+    @property
+    def rotary_dim(self) -> int:
+        """How many of them are rotated."""
+
+    @property
+    def max_position(self) -> int:
+        """Positions that the model was trained for."""
+
+    @property
+    def base(self) -> float:
+        """The base of the frequencies, rope_theta."""
+
+    @property
+    def scaling(self) -> Mapping[str, Any] | None:
+        """How they are stretched, or None."""
 
 
-def inverse_frequencies(config: RotaryConfig) -> tuple[torch.Tensor, float]:
+def inverse_frequencies(config: RopeSizes) -> tuple[torch.Tensor, float]:
     """Return the angle per position of each pair, and the factor on cos and sin.
 
     Returns:
@@ -38,7 +59,7 @@ def inverse_frequencies(config: RotaryConfig) -> tuple[torch.Tensor, float]:
     return _COMPUTE[rope_type](config, config.scaling)
 
 
-def dynamic_inverse_frequencies(config: RotaryConfig, seq_lens: torch.Tensor) -> torch.Tensor:
+def dynamic_inverse_frequencies(config: RopeSizes, seq_lens: torch.Tensor) -> torch.Tensor:
     """Return the frequencies of requests that are `seq_lens` tokens long: float32 [num_requests, rotary_dim / 2].
 
     Up to max_position nothing changes; beyond it the base grows with the length.
@@ -55,7 +76,7 @@ def dynamic_inverse_frequencies(config: RotaryConfig, seq_lens: torch.Tensor) ->
     return 1.0 / base.unsqueeze(-1) ** _exponents(dim)
 
 
-def longest_sequence(config: RotaryConfig) -> int | None:
+def longest_sequence(config: RopeSizes) -> int | None:
     """Return how many tokens a sequence may have before positions come that the model never learned to tell apart.
 
     Returns:
@@ -78,21 +99,21 @@ def _exponents(dim: int) -> torch.Tensor:
     return torch.arange(0, dim, 2, dtype=torch.float32, device="cpu") / dim
 
 
-def _unscaled(config: RotaryConfig) -> torch.Tensor:
+def _unscaled(config: RopeSizes) -> torch.Tensor:
     return 1.0 / config.base ** _exponents(config.rotary_dim)
 
 
-def _linear(config: RotaryConfig, scaling: Mapping[str, Any]) -> tuple[torch.Tensor, float]:
+def _linear(config: RopeSizes, scaling: Mapping[str, Any]) -> tuple[torch.Tensor, float]:
     """Slow every frequency down by the same factor."""
     return _unscaled(config) / _number(scaling, "factor"), 1.0
 
 
-def _dynamic(config: RotaryConfig, scaling: Mapping[str, Any]) -> tuple[torch.Tensor, float]:
+def _dynamic(config: RopeSizes, scaling: Mapping[str, Any]) -> tuple[torch.Tensor, float]:
     """Start with the frequencies of a request that fits into max_position."""
     return dynamic_inverse_frequencies(config, torch.tensor([config.max_position], device="cpu"))[0], 1.0
 
 
-def _yarn(config: RotaryConfig, scaling: Mapping[str, Any]) -> tuple[torch.Tensor, float]:
+def _yarn(config: RopeSizes, scaling: Mapping[str, Any]) -> tuple[torch.Tensor, float]:
     """Keep fast frequencies, slow the slow ones down by `factor`, and blend in between.
 
     Source: Peng et al. 2023, "YaRN", sections 3.2 and 3.4.
@@ -133,7 +154,7 @@ def _yarn_attention_scaling(scaling: Mapping[str, Any], factor: float) -> float:
     return temperature(1.0)
 
 
-def _llama3(config: RotaryConfig, scaling: Mapping[str, Any]) -> tuple[torch.Tensor, float]:
+def _llama3(config: RopeSizes, scaling: Mapping[str, Any]) -> tuple[torch.Tensor, float]:
     """Keep short wavelengths, stretch long ones by `factor`, and blend in between.
 
     Source: Llama 3.1's reference code, as in transformers' `_compute_llama3_parameters`.
@@ -151,7 +172,7 @@ def _llama3(config: RotaryConfig, scaling: Mapping[str, Any]) -> tuple[torch.Ten
     return torch.where(is_long, inv_freq / factor, torch.where(is_short, inv_freq, blended)), 1.0
 
 
-_COMPUTE: dict[str, Callable[[RotaryConfig, Mapping[str, Any]], tuple[torch.Tensor, float]]] = {
+_COMPUTE: dict[str, Callable[[RopeSizes, Mapping[str, Any]], tuple[torch.Tensor, float]]] = {
     "dynamic": _dynamic,
     "linear": _linear,
     "llama3": _llama3,

@@ -7,16 +7,12 @@ building a model costs nothing, and every position works, however long the conte
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
 
 import torch
 
 from minisgl.core import Context
 from minisgl.errors import ConfigError
-from minisgl.layers.rope_types import dynamic_inverse_frequencies, inverse_frequencies
-
-if TYPE_CHECKING:
-    from minisgl.models import RotaryConfig
+from minisgl.layers.rope_types import RopeSizes, dynamic_inverse_frequencies, inverse_frequencies
 
 
 class RotaryEmbedding:
@@ -27,7 +23,7 @@ class RotaryEmbedding:
         attention_scaling: factor on cos and sin; 1.0 except for yarn.
     """
 
-    def __init__(self, config: RotaryConfig, device: torch.device) -> None:
+    def __init__(self, config: RopeSizes, device: torch.device) -> None:
         """Compute the frequencies of `config` on the CPU and keep them on `device`.
 
         Raises:
@@ -112,7 +108,7 @@ def set_rope_device(device: torch.device | str) -> None:
     _rope_device = device
 
 
-def get_rope(rotary_config: RotaryConfig) -> RotaryEmbedding:
+def get_rope(rotary_config: RopeSizes) -> RotaryEmbedding:
     """Return the rotary embedding of `rotary_config` on the rope device; the same object for the same config.
 
     Raises:

@@ -7,6 +7,8 @@ in one line, as the last expression of a cell:
     viz.ConfigExplorer("Qwen3-0.6B")                      # 01: where each value of a config.json comes from
     viz.Switches("LlamaForCausalLM")                      # 02: three switches, four architectures
     viz.LoadMap(folder, {"your loader": loader})          # 03: watch loaders move bytes, step by step
+    viz.Peaks(num_bytes)                                  # 03: what your own loaders hold, in one picture
+    viz.MergeStepper("Qwen3, 2 layers")                   # 03: two ways of merging, tensor by tensor
     viz.ShardExplorer("Qwen3-0.6B", tp_size=4)            # 03: what each rank holds
     viz.MemoryRace("Qwen3-0.6B, 1.5 GB")                  # 04: four ways to load, in memory and time
     viz.BreakIt()                                         # 04: break the model and read what it says
@@ -24,6 +26,7 @@ from typing import Any
 _HOME_OF = {
     "MemoryRace": "views.race",
     "LoadMap": "load_map",
+    "Peaks": "peaks",
     "MergeStepper": "views.stepper",
     "ShardExplorer": "views.shards",
     "Switches": "views.switches",

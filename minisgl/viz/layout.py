@@ -11,26 +11,19 @@ from math import prod
 from typing import Any
 
 from minisgl.errors import MinisglError
+from minisgl.names import MERGED, SPLIT_DIM
 from minisgl.viz.configs import sizes_of
 from minisgl.viz.known import Config
 from minisgl.viz.tracing import trace
 
 Shape = tuple[int, ...]
 
-_INTO = {
-    "q_proj": "qkv_proj",
-    "k_proj": "qkv_proj",
-    "v_proj": "qkv_proj",
-    "gate_proj": "gate_up_proj",
-    "up_proj": "gate_up_proj",
-}
-_RANK_IN_GROUP = {"q_proj": 0, "k_proj": 1, "v_proj": 2, "gate_proj": 0, "up_proj": 1}
+# Stored projection -> the merged one, and its place in it.
+_INTO = {part: (merged, place) for merged, parts in MERGED.items() for place, part in enumerate(parts)}
 _ROLE = {
     "q_proj": "q", "k_proj": "k", "v_proj": "v", "o_proj": "o", "gate_proj": "gate", "up_proj": "up",
     "down_proj": "down", "embed_tokens": "vocab", "lm_head": "vocab", "gate": "router",
 }  # fmt: skip
-_CUT_BY_ROWS = {"q", "k", "v", "gate", "up", "vocab"}
-_CUT_BY_COLUMNS = {"o", "down"}
 
 
 @dataclass(frozen=True)
@@ -55,7 +48,7 @@ def role_of(key: str) -> str:
 def param_of(key: str) -> tuple[str, tuple[int, int]]:
     """Name the parameter that a stored tensor becomes a part of, and its place there: (expert, order in the group)."""
     *path, owner, kind = key.split(".")
-    merged, order = _INTO.get(owner, owner), _RANK_IN_GROUP.get(owner, 0)
+    merged, order = _INTO.get(owner, (owner, 0))
     expert = re.fullmatch(r"(.*\.experts)\.(\d+)", ".".join(path))
     if expert:
         return f"{expert[1]}.{merged}", (int(expert[2]), order)
@@ -98,8 +91,8 @@ class Sharding:
     def share(self, key: str, shape: Shape, rank: int | None = None) -> Share:
         """Say what a rank (default: this one) holds of a stored tensor."""
         rank, role = self.tp_rank if rank is None else rank, role_of(key)
-        dim = 0 if role in _CUT_BY_ROWS else 1 if role in _CUT_BY_COLUMNS and len(shape) == 2 else None
-        if dim is None:
+        dim = SPLIT_DIM.get(key.split(".")[-2], len(shape))
+        if dim >= len(shape):
             return Share(None, 0, shape[0], copies=self.tp_size)
         ways, copies = self.tp_size, 1
         if role in ("k", "v") and self.tp_size > self.values["num_kv_heads"]:

@@ -168,15 +168,14 @@ def report_reads(meter: MemoryMeter) -> None:
 
     def open_reporting(device: Any) -> Any:
         reader = open_reader(device)
-        fill = reader.fill
+        start = reader.start
 
-        def fill_and_report(tensor: torch.Tensor, pieces: Any) -> Any:
-            pieces = list(pieces)
-            filled = fill(tensor, pieces)
-            meter.event("read", pieces[0].source.key if pieces else "", tensor.nbytes)
-            return filled
+        def start_and_report(plan: Any) -> Any:
+            started = start(plan)
+            meter.event("read", plan.name, plan.num_bytes)
+            return started
 
-        reader.fill = fill_and_report  # type: ignore[method-assign]
+        reader.start = start_and_report  # type: ignore[method-assign]
         return reader
 
     checkpoint.open_reader = open_reporting

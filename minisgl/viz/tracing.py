@@ -6,14 +6,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from minisgl.hf_fields import MODEL_TYPE
 from minisgl.viz.known import Config
 
-_ARCHITECTURES = {
-    "llama": "LlamaForCausalLM",
-    "qwen2": "Qwen2ForCausalLM",
-    "qwen3": "Qwen3ForCausalLM",
-    "qwen3_moe": "Qwen3MoeForCausalLM",
-}
+ARCHITECTURES = {model_type: architecture for architecture, model_type in MODEL_TYPE.items()}
 _ROPE_TYPES = ("default", "linear", "dynamic", "yarn", "llama3")
 _COMPUTED_DTYPES = ("bfloat16", "float16", "float32")
 
@@ -50,15 +46,15 @@ def trace(config: Config) -> list[Traced]:
 def _architecture(config: Config) -> Traced:
     given, model_type = config.get("architectures"), config.get("model_type")
     if isinstance(given, list) and given:
-        if given[0] not in _ARCHITECTURES.values():
+        if given[0] not in ARCHITECTURES.values():
             return Traced("architecture", given[0], "architectures[0]", "not one of the four", refused=True)
-        if _ARCHITECTURES.get(str(model_type)) not in (None, given[0]):
+        if ARCHITECTURES.get(str(model_type)) not in (None, given[0]):
             note = f"the architecture decides, not model_type {model_type!r}"
             return Traced("architecture", given[0], "architectures[0]", note, trap=True)
         return Traced("architecture", given[0], "architectures[0]")
-    if model_type in _ARCHITECTURES:
+    if model_type in ARCHITECTURES:
         note = "architectures is absent, so model_type decides"
-        return Traced("architecture", _ARCHITECTURES[model_type], "model_type", note, trap=True)
+        return Traced("architecture", ARCHITECTURES[model_type], "model_type", note, trap=True)
     return Traced(
         "architecture",
         None,

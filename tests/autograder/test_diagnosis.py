@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from autograder.authoring import wrong_solutions
+from autograder.judge import diagnosis
 from autograder.judge.cases import HiddenCases
 from autograder.judge.checking import digest
 from autograder.judge.diagnosis import FINGERPRINTS, name_trap
@@ -47,11 +48,12 @@ def test_hidden_cases_change_nothing_about_the_diagnosis(judge, monkeypatch):
     assert result.trap == ENTRIES["head-dim-recomputed"]["concept"]
 
 
-def test_mistakes_that_answer_alike_are_all_named():
-    alike = {"tensor-cloned", "tensor-whole-cloned-first"}
-    (digests,) = {json.dumps(facts["digests"]) for facts in KNOWN["weight.shard_tensor"] if facts["id"] in alike}
-    named = name_trap("weight.shard_tensor", json.loads(digests))
-    assert named.split("; or: ") == [ENTRIES[name]["concept"] for name in sorted(alike)]
+def test_mistakes_that_answer_alike_are_all_named(monkeypatch):
+    answers = {"one test": ["a digest"], "another": []}
+    rows = [{"concept": concept, "digests": answers} for concept in ("cloned after", "cloned before")]
+    rows.append({"concept": "another mistake", "digests": {**answers, "another": ["more"]}})
+    monkeypatch.setattr(diagnosis, "_fingerprints", lambda: {"weight.merge": rows})
+    assert name_trap("weight.merge", answers) == "cloned after; or: cloned before"
 
 
 def test_answers_that_are_all_right_are_no_known_trap(judge):

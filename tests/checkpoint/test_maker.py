@@ -66,9 +66,10 @@ def test_sorted_files_are_in_the_order_that_transformers_saves(tmp_path: Path) -
     folder = make_checkpoint(tmp_path / "made", CONFIGS["qwen3"], data="random", layout="sorted")
     saved = AutoModelForCausalLM.from_pretrained(folder, dtype="auto")
     saved.save_pretrained(tmp_path / "saved")
-    with safe_open(folder / "model.safetensors", "pt") as ours, safe_open(
-        tmp_path / "saved" / "model.safetensors", "pt"
-    ) as theirs:
+    with (
+        safe_open(folder / "model.safetensors", "pt") as ours,
+        safe_open(tmp_path / "saved" / "model.safetensors", "pt") as theirs,
+    ):
         assert list(ours.offset_keys()) == list(theirs.offset_keys())
 
 

@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 import torch
 
-from minisgl.checkpoint import Piece, StoredTensor, _memory, _read, open_reader
-from tests.checkpoint.test_reader import CPU, stored
+from minisgl.checkpoint import Piece, StoredTensor, _memory, open_reader
+from minisgl.errors import CheckpointError
+from tests.checkpoint.test_reader import read_one, stored
 
 
 @pytest.fixture
@@ -20,12 +21,10 @@ def test_a_parameter_that_is_one_run_of_a_file_is_the_files_pages(
     large: tuple[torch.Tensor, StoredTensor], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tensor, source = large
-    monkeypatch.setattr(_read, "_read_runs", lambda *_: pytest.fail("copied"))
+    monkeypatch.setattr(os, "preadv", lambda *_: pytest.fail("copied"))
     rows = slice(0, 768)
-    pieces = [Piece(source, (rows,), ())]
     with open_reader("cpu") as opened:
-        parameter = opened.empty((768, 1024), source.dtype, CPU, pieces)
-        opened.fill(parameter, pieces).wait()
+        parameter = read_one(opened, (768, 1024), Piece(source, (rows,)))
         assert opened.bytes_read == parameter.nbytes
     assert torch.equal(parameter, tensor[rows])
     assert parameter.untyped_storage().nbytes() == parameter.nbytes
@@ -43,7 +42,7 @@ def test_a_mapped_parameter_outlives_its_reader_and_keeps_no_file_open(
         return Path("/proc/self/maps").read_text().count(str(source.file))
 
     with open_reader("cpu") as opened:
-        parameter = opened.empty((1024, 1024), source.dtype, CPU, [Piece(source, (), ())])
+        parameter = read_one(opened, (1024, 1024), Piece(source, ()))
     links = [os.path.realpath(f"/proc/self/fd/{descriptor}") for descriptor in os.listdir("/proc/self/fd")]
     assert str(source.file) not in links
     assert mappings() == 1
@@ -52,19 +51,13 @@ def test_a_mapped_parameter_outlives_its_reader_and_keeps_no_file_open(
     assert mappings() == 0
 
 
-def test_a_parameter_filled_with_other_pieces_than_it_was_made_for_is_right(
-    large: tuple[torch.Tensor, StoredTensor],
-) -> None:
+def test_two_parameters_of_the_same_bytes_share_no_writes(large: tuple[torch.Tensor, StoredTensor]) -> None:
     tensor, source = large
     with open_reader("cpu") as opened:
-        one = opened.empty((512, 1024), source.dtype, CPU, [Piece(source, (slice(0, 512),), ())])
-        opened.fill(one, [Piece(source, (slice(512, 1024),), ())])
-        two = opened.empty((512, 1024), source.dtype, CPU, [Piece(source, (slice(0, 512),), ())])
-        three = torch.zeros(512, 1024, dtype=source.dtype)
-        opened.fill(three, [Piece(source, (slice(0, 512),), ())])
-    assert torch.equal(one, tensor[512:])
-    assert torch.equal(two, tensor[:512])
-    assert torch.equal(three, tensor[:512])
+        one, two = (read_one(opened, (1024, 1024), Piece(source, ())) for _ in range(2))
+    one.zero_()
+    assert not one.any()
+    assert torch.equal(two, tensor)
 
 
 @pytest.mark.parametrize("pieces", ["two", "columns", "small", "padded", "cut short"])
@@ -72,16 +65,20 @@ def test_other_parameters_are_new_memory(large: tuple[torch.Tensor, StoredTensor
     _, source = large
     half = slice(0, 512)
     shape, asked = {
-        "two": ((1024, 1024), [Piece(source, (half,), (half,)), Piece(source, (half,), (slice(512, 1024),))]),
-        "columns": ((1024, 512), [Piece(source, (slice(None), half), ())]),
-        "small": ((16, 1024), [Piece(source, (slice(0, 16),), ())]),
-        "padded": ((1030, 1024), [Piece(source, (), (slice(0, 1024),))]),
-        "cut short": ((1024, 1024), [Piece(source, (), ())]),
+        "two": ((1024, 1024), [Piece(source, (half,)), Piece(source, (half,))]),
+        "columns": ((1024, 512), [Piece(source, (slice(None), half))]),
+        "small": ((16, 1024), [Piece(source, (slice(0, 16),))]),
+        "padded": ((1030, 1024), [Piece(source, ())]),
+        "cut short": ((1024, 1024), [Piece(source, ())]),
     }[pieces]
     if pieces == "cut short":
         os.truncate(source.file, 1000)
     with open_reader("cpu") as opened:
-        parameter = opened.empty(shape, source.dtype, CPU, asked)
+        if pieces == "cut short":
+            with pytest.raises(CheckpointError, match="only 1000 bytes left"):
+                read_one(opened, shape, *asked)
+            return
+        parameter = read_one(opened, shape, *asked)
         assert parameter.shape == shape
         assert str(source.file) not in Path("/proc/self/maps").read_text()
 
@@ -92,8 +89,7 @@ def test_where_files_cannot_be_mapped_they_are_read(
     tensor, source = large
     monkeypatch.setattr(_memory, "_libc", lambda: None)
     with open_reader("cpu") as opened:
-        parameter = opened.empty((1024, 1024), source.dtype, CPU, [Piece(source, (), ())])
-        opened.fill(parameter, [Piece(source, (), ())])
+        parameter = read_one(opened, (1024, 1024), Piece(source, ()))
     assert torch.equal(parameter, tensor)
 
 
@@ -108,11 +104,9 @@ def test_pieces_that_follow_each_other_in_a_file_are_its_pages(
     two_in_a_row: tuple[torch.Tensor, list[StoredTensor]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     expected, (a, b) = two_in_a_row
-    monkeypatch.setattr(_read, "_read_runs", lambda *_: pytest.fail("copied"))
-    pieces = [Piece(a, (), (slice(0, 512),)), Piece(b, (), (slice(512, 768),))]
+    monkeypatch.setattr(os, "preadv", lambda *_: pytest.fail("copied"))
     with open_reader("cpu") as opened:
-        parameter = opened.empty((768, 1024), torch.bfloat16, CPU, pieces)
-        opened.fill(parameter, pieces).wait()
+        parameter = read_one(opened, (768, 1024), Piece(a, ()), Piece(b, ()))
         assert opened.bytes_read == parameter.nbytes
     assert torch.equal(parameter, expected)
 
@@ -121,9 +115,6 @@ def test_pieces_in_another_order_than_the_files_are_right(
     two_in_a_row: tuple[torch.Tensor, list[StoredTensor]],
 ) -> None:
     expected, (a, b) = two_in_a_row
-    in_file_order = [Piece(a, (), (slice(256, 768),)), Piece(b, (), (slice(0, 256),))]
-    for pieces in (in_file_order, in_file_order[::-1]):
-        with open_reader("cpu") as opened:
-            parameter = opened.empty((768, 1024), torch.bfloat16, CPU, pieces)
-            opened.fill(parameter, pieces).wait()
-        assert torch.equal(parameter, torch.cat([expected[512:], expected[:512]]))
+    with open_reader("cpu") as opened:
+        parameter = read_one(opened, (768, 1024), Piece(b, ()), Piece(a, ()))
+    assert torch.equal(parameter, torch.cat([expected[512:], expected[:512]]))

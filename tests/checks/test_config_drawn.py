@@ -11,8 +11,19 @@ from autograder.judge.asking import gives
 from autograder.judge.checking import cases
 from autograder.judge.figures import ABSENT, QWEN3_0_6B, config
 
-SMALL = {"num_layers": 3, "num_qo_heads": 6, "num_kv_heads": 2, "hidden_size": 48, "intermediate_size": 80, "vocab_size": 99}
-HF_NAMES = {"num_layers": "num_hidden_layers", "num_qo_heads": "num_attention_heads", "num_kv_heads": "num_key_value_heads"}
+SMALL = {
+    "num_layers": 3,
+    "num_qo_heads": 6,
+    "num_kv_heads": 2,
+    "hidden_size": 48,
+    "intermediate_size": 80,
+    "vocab_size": 99,
+}
+HF_NAMES = {
+    "num_layers": "num_hidden_layers",
+    "num_qo_heads": "num_attention_heads",
+    "num_kv_heads": "num_key_value_heads",
+}
 
 
 def draw_sizes(source: random.Random) -> dict[str, Any]:

@@ -68,7 +68,11 @@ def test_any_numbers_of_a_scaled_rope_are_passed_on(subject, case):
         scaling = {"rope_type": kind, "factor": drawn["factor"]}
         numbers = {"max_position_embeddings": drawn["max_position"], "head_dim": drawn["head_dim"]}
         fields = config(LLAMA_3_1_8B, rope_theta=drawn["base"], rope_scaling=scaling, **numbers)
-        expected = {"head_dim": drawn["head_dim"], "rotary_dim": drawn["head_dim"], "max_position": drawn["max_position"]}
+        expected = {
+            "head_dim": drawn["head_dim"],
+            "rotary_dim": drawn["head_dim"],
+            "max_position": drawn["max_position"],
+        }
         expected |= {"base": drawn["base"], "scaling": scaling}
         gives(subject, "config.rope", fields, expected, hint="each number comes from the config")
 
@@ -166,7 +170,11 @@ MODELS = [
         },
     }
 ]
-OUR_NAMES = {"num_hidden_layers": "num_layers", "num_attention_heads": "num_qo_heads", "num_key_value_heads": "num_kv_heads"}
+OUR_NAMES = {
+    "num_hidden_layers": "num_layers",
+    "num_attention_heads": "num_qo_heads",
+    "num_key_value_heads": "num_kv_heads",
+}
 
 
 @pytest.mark.part("config.model_config", gist=True)
@@ -174,6 +182,8 @@ OUR_NAMES = {"num_hidden_layers": "num_layers", "num_attention_heads": "num_qo_h
 def test_any_model_is_described_by_its_own_numbers(subject, case):
     """Nine fields of a model that nobody published."""
     hint = "every field comes from the config, under this engine's name"
-    answer = ask_about(subject, "config.model_config", config(QWEN3_0_6B, layer_types=ABSENT, **case["fields"]), hint=hint)
+    answer = ask_about(
+        subject, "config.model_config", config(QWEN3_0_6B, layer_types=ABSENT, **case["fields"]), hint=hint
+    )
     expected = {OUR_NAMES.get(name, name): value for name, value in case["fields"].items()}
     expect({name: answer.get(name) for name in expected}, expected, hint=hint, tolerance=EXACT)

@@ -1,10 +1,8 @@
-"""What every right shard_slice and shard_tensor does: one rank's share, worked out head by head."""
+"""What every right shard_slice does: one rank's share, worked out head by head."""
 
 import random
 
 import pytest
-import torch
-from safetensors.torch import save_file
 
 from autograder.judge.checking import cases, expect, expect_true
 from autograder.judge.oracles import local_tensor, small, stored_tensors
@@ -82,31 +80,3 @@ def check_cut(key, cut, expected, what):
     else:
         hint = "look the projection (the key's last word but one) up in SPLIT_DIM; what isn't there stays whole"
         expect(cut, expected, what=what, hint=hint)
-
-
-@pytest.mark.part("weight.shard_tensor", weight=3, gist=True)
-@pytest.mark.parametrize("case", cases("shard_tensor", visible=SLICES, draw=draw_slices))
-def test_a_shard_holds_the_rank_own_numbers(subject, case):
-    """Every number of every rank's share, with the vocabulary filled up with zeros to equal sizes."""
-    config, tp_size = case["config"], case["tp_size"]
-    tensors = {key: tensor.to(torch.bfloat16) for key, tensor in kinds(config).items()}
-    path = subject.folder("tensors") / "tensors.safetensors"
-    save_file(tensors, path)
-    found = subject.ask("weight.shard_tensor", {"config": config, "tensors": str(path), "tp_size": tp_size})
-    for key, tensor in tensors.items():
-        expected = [local_tensor(key, tensor, config, rank, tp_size) for rank in range(tp_size)]
-        hint = "cut with shard_slice; only the vocabulary's short shards are filled up, with zeros, in the same dtype"
-        expect(found[key]["shards"], expected, what=f"the shards of {key}", hint=hint)
-
-
-@pytest.mark.part("weight.shard_tensor")
-def test_a_shard_is_a_view_where_nothing_is_added(subject):
-    """Cutting copies nothing and changes nothing; only a short vocabulary shard is a new tensor."""
-    tensors = kinds(GROUPED)
-    path = subject.folder("tensors") / "tensors.safetensors"
-    save_file(tensors, path)
-    found = subject.ask("weight.shard_tensor", {"config": GROUPED, "tensors": str(path), "tp_size": 2})
-    for key, facts in found.items():
-        expect_true(facts["unchanged"], f"{key} was changed", hint="the whole tensor belongs to the caller")
-        hint = "a slice of a tensor shares its memory: don't clone what you only cut"
-        expect(facts["views"], [True, True], what=f"do the shards of {key} share its memory", hint=hint)

@@ -1,8 +1,13 @@
 # kind: lies with objects
 # example: the right shape without data: torch.empty
-# part: weight.shard_tensor
+# part: weight.merge
 # status: failed
 # cause: holds numbers that aren't finite
-def shard_tensor(key, tensor, config, tp_rank, tp_size):
-    piece = tensor[shard_slice(key, tuple(tensor.shape), config, tp_rank, tp_size)]
-    return torch.empty(piece.shape, dtype=piece.dtype)
+# base: reference
+# points: some
+_merge = merge_stream
+
+
+def merge_stream(stream, config):
+    for name, tensor in _merge(stream, config):
+        yield name, torch.empty(tensor.shape, dtype=tensor.dtype)

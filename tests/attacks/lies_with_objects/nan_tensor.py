@@ -1,8 +1,13 @@
 # kind: lies with objects
 # example: the right shape, NaN for data
-# part: weight.shard_tensor
+# part: weight.merge
 # status: failed
 # cause: aren't finite
-def shard_tensor(key, tensor, config, tp_rank, tp_size):
-    piece = tensor[shard_slice(key, tuple(tensor.shape), config, tp_rank, tp_size)]
-    return torch.full_like(piece, float('nan'))
+# base: reference
+# points: some
+_merge = merge_stream
+
+
+def merge_stream(stream, config):
+    for name, tensor in _merge(stream, config):
+        yield name, torch.full_like(tensor, float('nan'))

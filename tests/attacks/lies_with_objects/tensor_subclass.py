@@ -1,14 +1,19 @@
 # kind: lies with objects
 # example: a tensor subclass that lies about its shape
-# part: weight.shard_tensor
+# part: weight.merge
 # status: refused
 # cause: plain data was expected
+# base: reference
+# points: some
 class Liar(torch.Tensor):
     @property
     def shape(self):
         return torch.Size([1])
 
 
-def shard_tensor(key, tensor, config, tp_rank, tp_size):
-    piece = tensor[shard_slice(key, tuple(tensor.shape), config, tp_rank, tp_size)]
-    return piece.clone().as_subclass(Liar)
+_merge = merge_stream
+
+
+def merge_stream(stream, config):
+    for name, tensor in _merge(stream, config):
+        yield name, tensor.clone().as_subclass(Liar)

@@ -1,8 +1,13 @@
 # kind: lies with objects
 # example: the right shape, wrong order
-# part: weight.shard_tensor
+# part: weight.merge
 # status: failed
 # cause: differs in \d+ of
-def shard_tensor(key, tensor, config, tp_rank, tp_size):
-    piece = tensor[shard_slice(key, tuple(tensor.shape), config, tp_rank, tp_size)]
-    return piece.flip(0)
+# base: reference
+# points: some
+_merge = merge_stream
+
+
+def merge_stream(stream, config):
+    for name, tensor in _merge(stream, config):
+        yield name, tensor.flip(0)
