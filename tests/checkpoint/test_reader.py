@@ -418,7 +418,7 @@ def test_nothing_is_written_any_more_after_an_interrupt(tmp_path: Path, monkeypa
 
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems are left to find memory when it is used")
 def test_the_pages_of_a_buffer_can_be_found_before_it_is_used() -> None:
-    num_bytes = 32 * 1024 * 1024
+    num_bytes = 64 * 1024 * 1024  # more than the allocator ever takes out of memory that it has kept
     buffer = torch.empty(num_bytes, dtype=torch.uint8)
     before = read_memory().anonymous_bytes
     _memory.populate(buffer)
