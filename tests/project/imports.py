@@ -40,8 +40,8 @@ class Rule:
 # A room imports those before it, never those behind it.
 ROOMS = {
     "autograder": ("text", "probes", "worker", "judge", "student", "classroom", "authoring"),
-    "minisgl": ("errors", "names", "hf_fields", "_lazy", "tiny_models", "checkpoint", "utils", "distributed", "kv_cache", "core", "attention", "kernel",
-                "layers", "models", "engine", "hub", "cli"),
+    "minisgl": ("errors", "names", "hf_fields", "_lazy", "tiny_models", "checkpoint", "utils", "distributed", "kv_cache",
+                "core", "attention", "kernel", "layers", "models", "engine", "hub", "cli"),
 }  # fmt: skip
 RULES = (
     *(
