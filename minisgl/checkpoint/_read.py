@@ -22,13 +22,7 @@ _HOLE_FROM_BYTES = 256 * 1024
 # Rows of this many bytes are copied out of a mapping, which costs half of what a call for each row does. For longer rows
 # the calls cost nothing beside the copy; shorter ones would map a page for a few bytes of it.
 _MAPPED_ROW_BYTES = range(512, 64 * 1024)
-_SAME_SIZE_INTEGER = {2: torch.int16, 4: torch.int32}
 _SECTOR_BYTES = 512  # the unit of st_blocks
-
-
-def as_numpy(view: torch.Tensor) -> np.ndarray:
-    """View a CPU tensor as a numpy array of integers of the same size (numpy has no bfloat16); no copy."""
-    return view.view(_SAME_SIZE_INTEGER[view.dtype.itemsize]).numpy()
 
 
 class OpenFiles:
@@ -73,12 +67,12 @@ class OpenFiles:
 
 
 def read_box(files: OpenFiles, box: SourceBox, out: np.ndarray) -> None:
-    """Read a part of a stored tensor into an array: in one go where it is one run of bytes, else row by row.
+    """Read a part of a stored tensor into memory: in one go where it is one run of bytes, else row by row.
 
     Args:
         files: The open files to read through.
         box: The part to read.
-        out: Array of the box's shape and item size, contiguous; overwritten in place.
+        out: As many bytes, uint8 [num_bytes]; overwritten in place.
 
     Raises:
         CheckpointError: The file has become shorter than its header promised, or can't be read.
@@ -88,11 +82,11 @@ def read_box(files: OpenFiles, box: SourceBox, out: np.ndarray) -> None:
     descriptor = files.descriptor(box.source.file)
     try:
         if _is_hole(files, box):
-            out[...] = 0
+            out.fill(0)
         elif not box.is_run and box.run_bytes in _MAPPED_ROW_BYTES:
             _copy_mapped(descriptor, box, out)
         else:
-            memory = out.reshape(-1).view(np.uint8).data
+            memory = out.data
             for number, begin in enumerate(box.runs()):
                 run = memory[number * box.run_bytes : (number + 1) * box.run_bytes]
                 while run:  # one call returns at most 2 GiB
@@ -156,8 +150,9 @@ def _copy_mapped(descriptor: int, box: SourceBox, out: np.ndarray) -> None:
         raise _short(box, file_bytes)
     first_page = begin - begin % mmap.ALLOCATIONGRANULARITY
     with mmap.mmap(descriptor, end - first_page, prot=mmap.PROT_READ, offset=first_page) as mapping:
-        stored = np.ndarray(box.lengths, out.dtype, mapping, begin - first_page, box.strides)
-        np.copyto(out, stored)
+        integers = np.dtype(f"i{box.source.dtype.itemsize}")  # of the same size, as numpy has no bfloat16
+        stored = np.ndarray(box.lengths, integers, mapping, begin - first_page, box.strides)
+        np.copyto(out.view(integers).reshape(box.lengths), stored)
         del stored  # a mapping can't be closed while an array looks into it
 
 

@@ -1,7 +1,7 @@
 """Arithmetic on slices of stored tensors: where a slice's bytes lie, and how to cut a large slice into parts."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -148,37 +148,29 @@ class SourceBox:
         return SourceBox(self.source, tuple(starts), tuple(lengths))
 
 
-def lay_out(plan: ParameterPlan, tensor: torch.Tensor) -> list[tuple[SourceBox, torch.Tensor]]:
-    """Pair the part of a file that each piece names with the rows that it fills, and set the rows behind them to zero.
-
-    Args:
-        plan: The plan.
-        tensor: The parameter, of the plan's shape and dtype.
-
-    Returns:
-        For each piece the part to read and a view of the parameter, of one shape.
+def lay_out(plan: ParameterPlan) -> list["SourceBox"]:
+    """List the parts of files that fill a parameter end to end, and look whether they fit.
 
     Raises:
         CheckpointError: A piece has another dtype or other columns than the parameter, or leaves the stored tensor; or the
             pieces have more rows than the parameter has.
     """
-    rows = tensor.flatten(0, -2) if tensor.dim() == 3 else tensor
-    placed, num_filled = [], 0
+    row_dims = 2 if len(plan.shape) == 3 else 1
+    num_rows, row_shape = math.prod(plan.shape[:row_dims]), plan.shape[row_dims:]
+    boxes, num_filled = [], 0
     for piece in plan.pieces:
         box = piece.box
-        view = rows[num_filled : num_filled + box.lengths[0]]
-        if tuple(view.shape) != box.lengths:
-            left = (rows.shape[0] - num_filled, *rows.shape[1:])
+        if not box.lengths or box.lengths[1:] != row_shape or num_filled + box.lengths[0] > num_rows:
+            left = (num_rows - num_filled, *row_shape)
             raise _misfit(
                 piece.source, f"a slice of shape {box.lengths} for {left} left of {plan.name}", "a slice that fits"
             )
-        if tensor.dtype != piece.source.dtype:
-            found = f"stored as {piece.source.dtype}, read into {tensor.dtype}"
+        if piece.source.dtype != plan.dtype:
+            found = f"stored as {piece.source.dtype}, read into {plan.dtype}"
             raise _misfit(piece.source, found, "equal dtypes; convert after reading")
-        placed.append((box, view))
+        boxes.append(box)
         num_filled += box.lengths[0]
-    rows[num_filled:].zero_()
-    return placed
+    return boxes
 
 
 def _misfit(source: StoredTensor, found: str, expected: str) -> Exception:
@@ -186,26 +178,41 @@ def _misfit(source: StoredTensor, found: str, expected: str) -> Exception:
     return fault(place, found, expected, "load a checkpoint that fits the config")
 
 
-def cut(box: SourceBox, view: torch.Tensor, max_bytes: int) -> Iterator[tuple[SourceBox, torch.Tensor]]:
-    """Cut a slice into parts of at most ``max_bytes`` bytes whose places are contiguous.
-
-    Args:
-        box: The part of the file.
-        view: Where it goes; of the box's shape, any strides.
-        max_bytes: Largest size of a part in bytes.
-
-    Yields:
-        Parts of the box with their views, in order.
-    """
+def cut(box: SourceBox, max_bytes: int) -> Iterator[SourceBox]:
+    """Cut a slice into parts of at most ``max_bytes`` bytes and of nearly equal size, in order."""
     if box.num_bytes == 0:
         return
-    if box.num_bytes <= max_bytes and view.is_contiguous():
-        yield box, view
+    if box.num_bytes <= max_bytes:
+        yield box
         return
     dim = next(dim for dim, length in enumerate(box.lengths) if length > 1)
     length = box.lengths[dim]
-    # Few large parts where the place is contiguous; else one index at a time until it is.
-    step = max(1, length * max_bytes // box.num_bytes) if view.is_contiguous() else 1
+    step = max(1, length // -(-box.num_bytes // max_bytes))
     for start in range(0, length, step):
-        count = min(step, length - start)
-        yield from cut(box.part(dim, start, count), view.narrow(dim, start, count), max_bytes)
+        yield from cut(box.part(dim, start, min(step, length - start)), max_bytes)
+
+
+@dataclass(frozen=True)
+class Part:
+    """Hold slices that lie end to end in a parameter, together small enough for a buffer."""
+
+    boxes: list[SourceBox]
+    num_bytes: int
+
+
+def in_parts(boxes: Iterable[SourceBox], max_bytes: int) -> Iterator[Part]:
+    """Divide slices that fill memory end to end into parts of at most ``max_bytes`` bytes: neighbours or a cut of one.
+
+    So the many small slices of a mixture of experts travel in few long runs.
+    """
+    together: list[SourceBox] = []
+    num_bytes = 0
+    for box in boxes:
+        for cut_box in cut(box, max_bytes):
+            if num_bytes + cut_box.num_bytes > max_bytes:
+                yield Part(together, num_bytes)
+                together, num_bytes = [], 0
+            together.append(cut_box)
+            num_bytes += cut_box.num_bytes
+    if together:
+        yield Part(together, num_bytes)

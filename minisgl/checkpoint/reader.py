@@ -5,6 +5,7 @@ cache straight into the parameter. On CUDA, reader threads and pinned buffers wo
 only the bytes asked for.
 """
 
+import itertools
 import os
 import threading
 from abc import ABC, abstractmethod
@@ -16,7 +17,7 @@ from typing import Self
 
 import torch
 
-from minisgl.checkpoint._read import OpenFiles, as_numpy, mapped_run, read_box
+from minisgl.checkpoint._read import OpenFiles, mapped_run, read_box
 from minisgl.checkpoint._slices import ParameterPlan, SourceBox, cut, lay_out
 from minisgl.checkpoint.progress import tqdm
 
@@ -103,6 +104,11 @@ def num_threads(most: int) -> int:
     return min(most, can_run)
 
 
+def bytes_of(tensor: torch.Tensor) -> torch.Tensor:
+    """View a contiguous tensor as its bytes, uint8 [num_bytes]."""
+    return tensor.view(-1).view(torch.uint8)
+
+
 def _nothing() -> None:
     """Wait for a parameter that is complete already."""
 
@@ -122,15 +128,18 @@ class CpuReader(Reader):
 
     def start(self, plan: ParameterPlan) -> tuple[torch.Tensor, Callable[[], None]]:
         """Build a parameter: the file's pages where they are all of it, else memory, filled (see ``Reader.start``)."""
-        boxes = [piece.box for piece in plan.pieces]
+        boxes = lay_out(plan)
         self.bytes_read += sum(box.num_bytes for box in boxes)
         mapped = mapped_run(self._files(), boxes) if self._device.type == "cpu" else None
         if mapped is not None and mapped.nbytes == plan.num_bytes:
-            tensor = mapped.view(plan.shape)
-            lay_out(plan, tensor)  # which also looks whether the pieces fit
-            return tensor, _nothing
+            return mapped.view(plan.shape), _nothing
         tensor = torch.empty(plan.shape, dtype=plan.dtype, device=self._device)
-        parts = [part for box, view in lay_out(plan, tensor) for part in cut(box, view, _PART_BYTES)]
+        memory, end = bytes_of(tensor), 0
+        parts = []
+        for box in itertools.chain.from_iterable(cut(box, _PART_BYTES) for box in boxes):
+            begin, end = end, end + box.num_bytes
+            parts.append((box, memory[begin:end]))
+        memory[end:].zero_()
         if tensor.nbytes < _THREADS_FROM_BYTES or len(parts) < 2:
             for part in parts:
                 self._read(part)
@@ -156,10 +165,10 @@ class CpuReader(Reader):
         """Read one part of a parameter, in whichever thread."""
         box, place = part
         if place.device.type == "cpu":
-            read_box(self._files(), box, as_numpy(place))
+            read_box(self._files(), box, place.numpy())
         else:
-            staging = torch.empty(box.lengths, dtype=place.dtype, device="cpu")
-            read_box(self._files(), box, as_numpy(staging))
+            staging = torch.empty_like(place, device="cpu")
+            read_box(self._files(), box, staging.numpy())
             place.copy_(staging)
 
     def close(self) -> None:

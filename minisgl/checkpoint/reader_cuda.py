@@ -7,7 +7,7 @@ the counts need a lock.
 
 import queue
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError
 from dataclasses import dataclass
 from functools import cached_property
@@ -19,7 +19,7 @@ import torch
 from minisgl.checkpoint import reader
 from minisgl.checkpoint._memory import empty_in_large_pages, populate
 from minisgl.checkpoint._read import OpenFiles, read_box
-from minisgl.checkpoint._slices import ParameterPlan, SourceBox, cut, lay_out
+from minisgl.checkpoint._slices import ParameterPlan, Part, in_parts, lay_out
 from minisgl.checkpoint.reader import Reader
 
 # Measured on an H200 host with 16 processors, 16.4 GB in the page cache: more threads wait for Python's lock, smaller
@@ -68,19 +68,22 @@ class CudaCopies:
     def start(self, source: torch.Tensor, target: torch.Tensor, after: object) -> Callable[[], None]:
         """Start a copy on this thread's stream; return the call that waits until it is done."""
         if not hasattr(self._local, "stream"):
-            self._local.stream = torch.cuda.Stream(self._device)
+            self._local.stream, self._local.after = torch.cuda.Stream(self._device), None
             torch.cuda.set_stream(self._local.stream)  # this thread's from now on
         stream: torch.cuda.Stream = self._local.stream
-        # The allocator may have given the target memory that the caller's stream is still reading.
-        stream.wait_event(after)  # type: ignore[arg-type]
+        if self._local.after is not after:
+            # The allocator may have given the target memory that the caller's stream is still reading.
+            stream.wait_event(after)  # type: ignore[arg-type]
+            self._local.after = after
         target.copy_(source, non_blocking=True)
-        return stream.record_event().synchronize
+        return stream.synchronize
 
 
 class _Job:
     """One parameter on its way: counts its parts down and keeps the first error."""
 
-    def __init__(self, num_parts: int, after: object) -> None:
+    def __init__(self, num_parts: int, memory: torch.Tensor, after: object) -> None:
+        self.memory = memory
         self.after = after
         self.error: BaseException | None = None
         self._num_left = num_parts
@@ -102,15 +105,6 @@ class _Job:
         self._done.wait()
         if self.error is not None:
             raise self.error
-
-
-@dataclass(frozen=True)
-class _Part:
-    """One part of a parameter, small enough for a buffer: what to read, and the contiguous place it goes to."""
-
-    job: _Job
-    box: SourceBox
-    target: torch.Tensor
 
 
 class CudaReader(Reader):
@@ -135,7 +129,8 @@ class CudaReader(Reader):
         self._device = device
         self._copies = copies if copies is not None else CudaCopies(device)
         self._buffer_bytes = buffer_bytes
-        self._parts: queue.SimpleQueue[_Part | None] = queue.SimpleQueue()
+        self._parts: queue.SimpleQueue[tuple[_Job, Part, int] | None] = queue.SimpleQueue()
+        self._ahead: dict[str, list[Part]] = {}
         self._closing = False
         self._lock = threading.Lock()
         names = [f"weight-reader-{number}" for number in range(num_threads or reader.num_threads(_MAX_THREADS))]
@@ -143,15 +138,25 @@ class CudaReader(Reader):
         for thread in self._threads:
             thread.start()
 
+    def read(self, plans: Sequence[ParameterPlan], *, progress: bool = False) -> Iterator[tuple[str, torch.Tensor]]:
+        """Build the planned parameters, one after the other (see ``Reader.read``)."""
+        # All cutting comes first: beside the threads, it took Python's lock from them for half of the load.
+        self._ahead = {plan.name: list(in_parts(lay_out(plan), self._buffer_bytes)) for plan in plans}
+        yield from super().read(plans, progress=progress)
+
     def start(self, plan: ParameterPlan) -> tuple[torch.Tensor, Callable[[], None]]:
         """Make a parameter, hand its parts to the threads, and return at once (see ``Reader.start``)."""
         if self._closing:
             raise RuntimeError("the reader is closed")
+        parts = self._ahead.pop(plan.name, None) or list(in_parts(lay_out(plan), self._buffer_bytes))
         tensor = torch.empty(plan.shape, dtype=plan.dtype, device=self._device)
-        parts = [part for box, view in lay_out(plan, tensor) for part in cut(box, view, self._buffer_bytes)]
-        job = _Job(len(parts), self._copies.ready())
-        for box, target in parts:
-            self._parts.put(_Part(job, box, target.view(-1)))
+        memory, filled = reader.bytes_of(tensor), sum(part.num_bytes for part in parts)
+        if filled < plan.num_bytes:
+            memory[filled:].zero_()
+        job, end = _Job(len(parts), memory, self._copies.ready()), 0
+        for part in parts:
+            self._parts.put((job, part, end))
+            end += part.num_bytes
         return tensor, job.wait
 
     def close(self) -> None:
@@ -168,32 +173,35 @@ class CudaReader(Reader):
         files = OpenFiles()
         buffer: _Buffer | None = None
         try:
-            while (part := self._parts.get()) is not None:
+            while (work := self._parts.get()) is not None:
+                job, part, place = work
                 try:
                     if self._closing:
                         raise CancelledError("the reader was closed")
-                    if part.job.error is None:
+                    if job.error is None:
                         # Made when needed: page-locking takes time, and a small load needs few.
                         buffer = buffer or _Buffer(*self._copies.pinned_buffer(self._buffer_bytes))
-                        self._move(part, files, buffer)
+                        self._move(job, part, place, files, buffer)
                 except BaseException as error:  # whatever it is, the caller's thread must hear of it
-                    part.job.part_done(error)
+                    job.part_done(error)
                 else:
-                    part.job.part_done()
+                    job.part_done()
+                del work, job, part  # while it waits for more, a thread keeps no parameter alive
         finally:
             if buffer is not None:
                 buffer.give_back()
             files.close()
 
-    def _move(self, part: _Part, files: OpenFiles, buffer: "_Buffer") -> None:
-        """Read a part into the buffer and copy it to the device."""
-        box = part.box
-        # A view in numpy, unlike one in torch, keeps Python's lock: who gives it away waits for it behind all other threads.
-        read_box(files, box, buffer.array[: box.num_bytes].view(f"i{box.source.dtype.itemsize}").reshape(box.lengths))
-        source = buffer.memory[: box.num_bytes].view(box.source.dtype)
-        wait = self._copies.start(source, part.target, part.job.after)
+    def _move(self, job: _Job, part: Part, place: int, files: OpenFiles, buffer: "_Buffer") -> None:
+        """Read a part into the buffer and copy it to its place in the parameter."""
+        end = 0
+        for box in part.boxes:
+            begin, end = end, end + box.num_bytes
+            # A view in numpy, unlike one in torch, keeps Python's lock: who gives it away waits for it behind all other threads.
+            read_box(files, box, buffer.array[begin:end])
+        wait = self._copies.start(buffer.memory[:end], job.memory[place : place + end], job.after)
         with self._lock:
-            self.bytes_read += box.num_bytes
+            self.bytes_read += end
         wait()
 
 

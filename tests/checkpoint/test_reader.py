@@ -426,3 +426,15 @@ def test_the_pages_of_a_buffer_can_be_found_before_it_is_used() -> None:
     assert before is not None
     assert after is not None
     assert after - before > 0.9 * num_bytes
+
+
+def test_small_neighbours_travel_in_one_copy(tmp_path: Path) -> None:
+    tensors = {f"e{number}": torch.randn(4, 4) for number in range(20)}  # 64 bytes each
+    sources = stored(tmp_path, tensors).tensors
+    copies, sizes = FakeCopies(), []
+    start = copies.start
+    copies.start = lambda source, target, after: (sizes.append(source.numel()), start(source, target, after))[1]
+    with threaded(copies) as opened:
+        parameter = read_one(opened, (20, 4, 4), *[Piece(sources[key], ()) for key in tensors])
+    assert torch.equal(parameter, torch.stack(list(tensors.values())))
+    assert sorted(sizes) == [256, 512, 512], "512 bytes fit into a buffer"
