@@ -10,13 +10,16 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import product
+from pathlib import Path
 
 from minisgl.checkpoint._fault import fault
+from minisgl.checkpoint._untrusted import parse_json, read_regular_file
 from minisgl.checkpoint.files import ROTARY_TABLE, Checkpoint, StoredTensor
 from minisgl.errors import CheckpointError
 from minisgl.names import MERGED
 
 _PACKED_PROJECTIONS = {"gate_up_proj": MERGED["gate_up_proj"], "down_proj": ("down_proj",)}
+_LARGEST_CONFIG_BYTES = 2**24
 _LAYER = re.compile(r"(?P<prefix>(?:.*?\.)??)(?:model\.)?layers\.\d+\.")
 # Prefix that a wrapper puts before all names -> how to save what it wraps.
 _UNWRAP = {
@@ -63,10 +66,21 @@ def standard_tensors(checkpoint: Checkpoint) -> dict[str, StoredTensor]:
                     f"{part.key} in {part.file}. Expected it once. Remove one of the two, or save the model again."
                 )
             stored[part_key] = part
-    if "model.embed_tokens.weight" not in stored and "lm_head.weight" in stored:
-        # Kept at its place in the order of the file. An untied model then lacks its head, and is refused for that.
+    if "model.embed_tokens.weight" not in stored and "lm_head.weight" in stored and _is_tied(checkpoint.folder):
+        # Kept at its place in the order of the file.
         stored = {"model.embed_tokens.weight" if key == "lm_head.weight" else key: part for key, part in stored.items()}
     return stored
+
+
+def _is_tied(folder: Path) -> bool:
+    """Tell whether the config beside the files ties the LM head to the embedding; one that can't be read doesn't."""
+    file = folder / "config.json"
+    try:
+        text, _ = read_regular_file(file, _LARGEST_CONFIG_BYTES)
+        raw = parse_json(file, text, "the file", "check it")
+    except CheckpointError:
+        return False
+    return isinstance(raw, dict) and raw.get("tie_word_embeddings") is True
 
 
 def _check_prefix(checkpoint: Checkpoint) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from math import prod
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from minisgl.checkpoint import Checkpoint, StoredTensor, open_checkpoint, standard_tensors
 from minisgl.checkpoint._shapes import stored_shapes
@@ -73,7 +73,7 @@ def describe_model(path: str | Path, tp_size: int) -> dict[str, Any]:
             "shapes": _described(shapes),
         },
         "checkpoint": None if checkpoint is None else _describe_files(checkpoint, stored or {}, hf_config, config),
-        "kv_bytes_per_token": kv_bytes_per_token(config, dtype),
+        "kv_bytes_per_token": kv_bytes_per_token(config, cast(Any, dtype)),  # it asks for the itemsize only
         "supported_tp_sizes": supported_tp_sizes(config),
         "ranks": [_describe_rank(config, dtype, rank, tp_size) for rank in range(tp_size)],
     }
@@ -156,6 +156,6 @@ def _describe_rank(config: ModelConfig, dtype: _Dtype, rank: int, size: int) -> 
         "vocab_padding": rows - (end_row - first_row),
         "intermediate_size": config.intermediate_size // size,
         "moe_intermediate_size": config.moe_intermediate_size // size,
-        "kv_bytes_per_token": kv_bytes_per_token(config, dtype) // config.num_kv_heads * num_kv_heads,
+        "kv_bytes_per_token": kv_bytes_per_token(config, cast(Any, dtype)) // config.num_kv_heads * num_kv_heads,
         "shapes": _described(shapes),
     }

@@ -25,7 +25,7 @@ PLANTED = {
     "sizes": [{"id": CANARY, "sizes": SIZES}],
     "head_dim": [{"id": CANARY, "sizes": SIZES, "note": CANARY}],
     "kv_bytes": [{"id": CANARY, "sizes": SIZES}],
-    "rope_parameters": [{"id": CANARY, "base": float(WIDTH), "factor": 2.0, "new": True}],
+    "rope_parameters": [{"id": CANARY, **dict.fromkeys(("new", "old"), {"base": float(WIDTH), "factor": 2.0})}],
 }
 TELLTALE = "%%module models/config.py {part}\ndef {name}(hf_config, *rest):\n    {action}\n"
 NAMES = {"sizes": "sizes_of", "head_dim": "head_dim_of", "rope_parameters": "rope_parameters_of"}

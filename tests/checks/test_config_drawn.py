@@ -19,11 +19,7 @@ SMALL = {
     "intermediate_size": 80,
     "vocab_size": 99,
 }
-HF_NAMES = {
-    "num_layers": "num_hidden_layers",
-    "num_qo_heads": "num_attention_heads",
-    "num_kv_heads": "num_key_value_heads",
-}
+HF_NAMES = {"num_layers": "num_hidden_layers", "num_qo_heads": "num_attention_heads", "num_kv_heads": "num_key_value_heads"}
 
 
 def draw_sizes(source: random.Random) -> dict[str, Any]:

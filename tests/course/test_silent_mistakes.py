@@ -13,16 +13,19 @@ from minisgl.checkpoint.maker import make_checkpoint
 PROMPTS = [[3, 1, 4, 1, 5, 9, 2, 6], [5, 3, 5]]
 QWEN3, TIED = small("qwen3"), small("llama", tie_word_embeddings=True)
 MIXTURE = small("qwen3_moe", num_experts_per_tok=6)
+# The order of merged projections stands in a table that is provided: a mistake in it is one after the imports.
+TABLE = "Shape = tuple[int, ...]"
+SWAPPED = TABLE + "\nMERGED = {{**MERGED, {!r}: {!r}}}"
 
 # number in the chapter -> config, file, text, what it is replaced by, whether the load refuses
 MISTAKES = {
-    1: (QWEN3, "models/weight.py", '"k_proj", "v_proj")', '"v_proj", "k_proj")', False),
+    1: (QWEN3, "models/weight.py", TABLE, SWAPPED.format("qkv_proj", ("q_proj", "v_proj", "k_proj")), False),
     2: (QWEN3, "models/utils.py", "if config.has_qk_norm else None", "if False else None", True),
     3: (small("qwen2"), "models/config.py", "is_qwen2 or attention_bias", "attention_bias", True),
     4: (QWEN3, "models/config.py", "    if head_dim is None:", "    if True:", True),
-    5: (QWEN3, "models/weight.py", '("gate_proj", "up_proj")', '("up_proj", "gate_proj")', False),
+    5: (QWEN3, "models/weight.py", TABLE, SWAPPED.format("gate_up_proj", ("up_proj", "gate_proj")), False),
     6: (QWEN3, "models/decoder.py", "return self.norm.forward(hidden_states)", "return hidden_states", False),
-    7: (QWEN3, "models/config.py", "base=float(base)", "base=100 * float(base)", False),
+    7: (QWEN3, "models/config.py", " float(base),", " 100 * float(base),", False),
     8: (TIED, "models/decoder.py", "self.model.embed_tokens if config.tie_word_embeddings else None", "None", True),
     9: (MIXTURE, "models/utils.py", "renormalize=config.norm_topk_prob", "renormalize=False", False),
     10: (MIXTURE, "models/weight.py", "range(config.num_experts)", "sorted(range(config.num_experts), key=str)", False),
