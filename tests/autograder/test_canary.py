@@ -21,11 +21,12 @@ SIZES = {
     "intermediate_size": 8,
     "vocab_size": 9,
 }
+ROPE = {"base": float(WIDTH), "factor": 2.0}
 PLANTED = {
     "sizes": [{"id": CANARY, "sizes": SIZES}],
     "head_dim": [{"id": CANARY, "sizes": SIZES, "note": CANARY}],
     "kv_bytes": [{"id": CANARY, "sizes": SIZES}],
-    "rope_parameters": [{"id": CANARY, **dict.fromkeys(("new", "old"), {"base": float(WIDTH), "factor": 2.0})}],
+    "rope_parameters": [{"id": CANARY, "new": ROPE, "old": ROPE}],
 }
 TELLTALE = "%%module models/config.py {part}\ndef {name}(hf_config, *rest):\n    {action}\n"
 NAMES = {"sizes": "sizes_of", "head_dim": "head_dim_of", "rope_parameters": "rope_parameters_of"}
