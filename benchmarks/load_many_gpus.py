@@ -146,7 +146,7 @@ def compare_checksums(folder: Path, device: torch.device) -> int:
         if index % tp.size != tp.rank:  # the whole tensors are read by one rank each
             continue
         expected = 0
-        for key, _shape in parts_of(name, whole_shapes[name], config):
+        for key in parts_of(name, whole_shapes[name], config):
             with safe_open(stored[key].file, framework="pt", device=str(device)) as opened:
                 tensor = opened.get_tensor(stored[key].key)
             projection = key.split(".")[-2]

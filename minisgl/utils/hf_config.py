@@ -139,7 +139,7 @@ def _warn(raw: dict[str, Any], model_type: str, file: Path) -> None:
 
 def _settle_window(fields: dict[str, Any], model_type: str) -> None:
     """Say which layers attend over a window, as the Qwen classes do: none while `use_sliding_window` is off."""
-    if model_type == "llama":
+    if "use_sliding_window" not in DEFAULTS[model_type]:
         return
     if not fields["use_sliding_window"]:
         fields["sliding_window"] = None

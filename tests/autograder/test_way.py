@@ -7,7 +7,7 @@ from functools import reduce
 
 from autograder.authoring.redteam_files import notebook
 from autograder.classroom.grade import grade
-from autograder.classroom.grading import close, grade_one
+from autograder.classroom.grading import close
 from autograder.classroom.submissions import find
 from autograder.text import reference
 from tests.autograder.helpers import write
@@ -33,7 +33,7 @@ def test_one_submission_goes_through_the_eight_steps_in_their_order(tmp_path, mo
         for place in [holder, *_importers(module, last)]:
             monkeypatch.setattr(place, last, noted)
     write(tmp_path / "ann.ipynb", notebook("%%module models/config.py head_dim\n" + reference.piece("config.head_dim")))
-    inline = lambda payloads, **_: ((key, grade_one(payload)) for key, payload in payloads.items())  # noqa: E731
+    inline = lambda payloads, task, **_: ((key, task(payload)) for key, payload in payloads.items())  # noqa: E731
     monkeypatch.setattr("autograder.classroom.grade.run_all", inline)
     (row,) = grade(find([tmp_path / "ann.ipynb"], "01_config"), tmp_path / "out", sandboxed=False)
     close()

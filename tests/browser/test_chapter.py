@@ -42,14 +42,14 @@ def test_a_part_written_wrong_then_right_then_validated_and_graded(page, lab, co
     notebook.write("part-config-head_dim", WRONG)
     notebook.run("part-config-head_dim")
     told = notebook.run("check-config-head_dim")
-    assert "head_dim is given, and it isn't hidden_size / num_attention_heads" in told
+    assert "2 of 5 checks passed; first: Given it wins" in told
     notebook.screenshot("1-wrong-with-hint", "check-config-head_dim")
 
     notebook.write("part-config-head_dim", solution_of("head_dim"))
     assert "part head_dim written" in notebook.run("part-config-head_dim")
     assert "passed" in notebook.run("check-config-head_dim")
     notebook.screenshot("2-right", "check-config-head_dim")
-    assert (course / "workspace" / "minisgl" / "models" / "config.py").read_text().count("# --- part: ") == 1
+    assert (course / "workspace" / "minisgl" / "models" / "config.py").read_text().count("def head_dim_of(") == 1
 
     notebook.save()
     verdict = click_validate(page)

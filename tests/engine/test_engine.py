@@ -189,8 +189,8 @@ def test_an_eos_that_is_no_token_id_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError) as caught:
         Engine(tmp_path, progress=False)
     assert str(caught.value) == (
-        f"{tmp_path / 'generation_config.json'} has eos_token_id '</s>'; expected a token id, a list of them, or null. "
-        "Correct the field."
+        f"{tmp_path / 'generation_config.json'}: eos_token_id is '</s>'. Expected: a token id, a list of them, or null. "
+        "What to do: correct the field."
     )
 
 
