@@ -13,7 +13,7 @@ from tests.fuzz.mutate import damage
 SHORT_RUN = 400
 
 
-@pytest.mark.filterwarnings("ignore:.*fields that are unknown:UserWarning")
+@pytest.mark.filterwarnings("ignore:.*config.json:UserWarning")
 def test_damaged_checkpoints_are_refused_or_loaded_as_they_are(tmp_path: Path, pytestconfig: pytest.Config) -> None:
     num_cases = pytestconfig.getoption("--fuzz-examples", default=None) or SHORT_RUN
     counts = run(seed=0, num_cases=num_cases, folder=tmp_path)
