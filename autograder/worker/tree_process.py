@@ -82,6 +82,7 @@ def _shut_in(tree: str, isolated: bool, output_fd: int, orders_fd: int) -> None:
         isolation.take_turns()
     os.environ.clear()
     os.environ.update(PATH="/usr/bin:/bin", LANG="C.UTF-8", OMP_NUM_THREADS="1", HF_HUB_OFFLINE="1")
+    os.environ["PYTHONBREAKPOINT"] = "0"  # a left-over breakpoint() would wait for a debugger that nobody has
     sys.argv = ["test"]
     sys.path.insert(0, tree)
     if "minisgl" in sys.modules:  # imported before the fork, with its light provided modules

@@ -117,6 +117,12 @@ def test_what_an_earlier_call_spoils_costs_the_tests_that_call_twice_and_no_othe
     assert 0 < first[0].points < HEAD_DIM.points and first == second
 
 
+def test_a_left_over_breakpoint_does_nothing(judge, work):
+    work.pieces[HEAD_DIM.id] = work.pieces[HEAD_DIM.id].replace("    head_dim = ", "    breakpoint()\n    head_dim = ", 1)
+    assert "breakpoint()" in work.pieces[HEAD_DIM.id]
+    assert judge.judge(work, [HEAD_DIM])[0].points == HEAD_DIM.points
+
+
 SLOW = """
 {right}
 RIGHT = head_dim_of
