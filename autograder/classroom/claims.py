@@ -1,7 +1,7 @@
-"""Whose a hand-in is and which attempt, told by the name of the entry directly below the folder that was given.
+"""Read from an entry's name which student a hand-in belongs to, and which attempt it is.
 
-Known are the names that Moodle and Canvas give, nbgrader's own layout ``submitted/STUDENT/ASSIGNMENT/``, times and numbers
-of attempts in names, and plain names. Whatever lies further inside was named by students and says nothing here.
+Only the entry directly below the given folder counts: students name what lies further inside. Known are the names that
+Moodle and Canvas give, nbgrader's own layout ``submitted/STUDENT/ASSIGNMENT/``, times and numbers of attempts, plain names.
 """
 
 from __future__ import annotations

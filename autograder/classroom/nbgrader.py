@@ -1,4 +1,4 @@
-"""nbgrader's own commands with our judge in the place of its execution step.
+"""Let nbgrader's own commands grade with our judge; nbgrader itself would run the notebook.
 
 ``MendCells`` goes before nbgrader's sanitizing: whatever a student did to the cells' metadata, it is made again what the
 gradebook says, and grade cells that were deleted are added, so that no submission gets stuck. ``GradeParts`` stands

@@ -79,7 +79,7 @@ class Workspace:
         return work
 
     def write_cell(self, module: str, text: str, *, cell: str = "", helped: bool = False) -> Work:
-        """Put a cell's statements into a module in the place of their earlier versions, and return the module's work.
+        """Replace what a module has of a cell's names by the cell's statements, and return the module's work.
 
         Args:
             module: the file's path below ``minisgl/``.

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import difflib
-import re
 from collections.abc import Iterable, Sequence
 
 from autograder.parts import PARTS, Part
 from autograder.text.sources import MAX_PART_CHARS, is_stub, missing_names
-from autograder.text.work import Work, module_of_magic, read_cell
+from autograder.text.work import Work, module_of_magic, names_written_in, read_cell
 
-DEFINED = re.compile(r"^(?:async[ \t]+)?(?:def|class)[ \t]+(\w+)|^(\w+)[ \t]*(?::[^=\n]+)?=(?!=)", re.MULTILINE)
 IN_ITS_CELL = ""
 
 
@@ -48,7 +46,7 @@ def _defined(cells: Iterable[tuple[str, str]], module: str) -> tuple[set[str], d
     elsewhere: dict[str, str] = {}
     for kind, source in cells:
         where, text = _place(kind, source[: 2 * MAX_PART_CHARS], module)
-        names = [first or second for first, second in DEFINED.findall(text)]
+        names = names_written_in(text)
         if where == IN_ITS_CELL:
             own.update(names)
         else:

@@ -8,12 +8,15 @@ from __future__ import annotations
 import ast
 import functools
 import io
+from collections.abc import Iterator
 
 from autograder.parts import Part, parts_of_module
 
 MAX_PART_CHARS = 100_000
 MAX_FINALLY_DEPTH = 4
 MAX_COPIED_NODES = 100_000
+_SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+_HIDING = (ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)  # keep what they bind to themselves
 _CANT_PARSE = (SyntaxError, ValueError, OverflowError, RecursionError, MemoryError, SystemError)
 
 
@@ -36,15 +39,26 @@ def tree_of(text: str) -> ast.Module | None:
         return None
 
 
-def defined_names(node: ast.stmt) -> tuple[str, ...]:
-    """Return the names that one top-level statement binds (functions, classes, plain assignments)."""
-    if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-        return (node.name,)
-    if isinstance(node, ast.Assign):
-        return tuple(target.id for target in node.targets if isinstance(target, ast.Name))
-    if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
-        return (node.target.id,)
-    return ()
+def bound_names(statement: ast.AST) -> Iterator[str]:
+    """Yield the names that a statement binds where it stands, also inside ``if``, ``try``, ``for`` and ``with``."""
+    waiting = [statement]
+    while waiting:  # not by recursion, which nested text could exhaust
+        node = waiting.pop()
+        if isinstance(node, _SCOPES):
+            yield node.name
+        elif isinstance(node, (ast.Import, ast.ImportFrom)):
+            yield from ((alias.asname or alias.name).split(".")[0] for alias in node.names)
+        elif not (isinstance(node, _HIDING) or is_for_type_checkers(node)):
+            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+                yield node.id
+            elif isinstance(node, ast.ExceptHandler) and node.name:
+                yield node.name
+            waiting += ast.iter_child_nodes(node)
+
+
+def is_for_type_checkers(node: ast.AST) -> bool:
+    """Tell whether a statement is an ``if TYPE_CHECKING``, which binds nothing when it is run."""
+    return isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
 
 
 def split_reference(module: str, text: str) -> tuple[str, dict[str, str]]:
@@ -68,7 +82,7 @@ def split_reference(module: str, text: str) -> tuple[str, dict[str, str]]:
     pieces: dict[str, str] = {}
     order: list[str] = []
     for node in ast.parse("".join(lines)).body:
-        owners = {owner.get(name) for name in defined_names(node)} or {None}
+        owners = {owner.get(name) for name in bound_names(node)} or {None}
         part = owners.pop()
         if part is None:
             if order:
@@ -96,24 +110,20 @@ def header_of(module: str, text: str) -> str:
     lines = lines_of(normalize(text))
     end = 0
     for node in ast.parse("".join(lines)).body:
-        if names.intersection(defined_names(node)):
+        if names.intersection(bound_names(node)):
             break
         end = node.end_lineno or end
     return normalize("".join(lines[:end]))
 
 
 @functools.lru_cache(maxsize=512)
-def syntax_error_of(text: str, most: int = MAX_PART_CHARS) -> SyntaxError | None:
+def syntax_error_of(text: str) -> SyntaxError | None:
     """Return the syntax error in a piece of source, or None (compiling runs nothing).
 
     What would take too much time or memory to compile is an error too, found before it is compiled.
-
-    Args:
-        text: the source.
-        most: how many characters it may have.
     """
-    if len(text) > most:
-        return _error(f"this is longer than {most} characters, the most that is read; shorten it")
+    if len(text) > MAX_PART_CHARS:
+        return _error(f"this is longer than {MAX_PART_CHARS} characters, the most that is read; shorten it")
     try:
         tree = ast.parse(text)
         error = _finally_error(tree) if "finally" in text else None  # the keyword can't be spelt otherwise
@@ -199,7 +209,7 @@ def is_stub(text: str) -> bool:
 def missing_names(part: Part, text: str) -> list[str]:
     """Return the names that a part should define and its source doesn't define at the top level."""
     tree = tree_of(text)
-    found = {name for node in (tree.body if tree else []) for name in defined_names(node)}
+    found = {name for node in (tree.body if tree else []) for name in bound_names(node)}
     return [name for name in part.names if name not in found]
 
 

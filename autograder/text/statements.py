@@ -7,7 +7,7 @@ import functools
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from autograder.text.sources import MAX_PART_CHARS, is_stub, lines_of, normalize, syntax_error_of, tree_of
+from autograder.text.sources import MAX_PART_CHARS, bound_names, is_stub, lines_of, normalize, syntax_error_of, tree_of
 
 STAR = "*"
 MAX_MAGIC_LINES = 200
@@ -87,40 +87,18 @@ def _acts(node: ast.stmt) -> bool:
     return not (isinstance(node, (ast.Import, ast.ImportFrom)) or (targets and only_names))
 
 
-def bound_names(node: ast.AST) -> Iterator[str]:
-    """Yield the names that a statement binds where it stands, also inside ``if``, ``try``, ``for`` and ``with``."""
-    if isinstance(node, _SCOPES):
-        yield node.name
-        return
-    if isinstance(node, (ast.Import, ast.ImportFrom)):
-        for alias in node.names:
-            yield (alias.asname or alias.name).split(".")[0]
-        return
-    if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
-        return  # binds nothing when it is run
-    if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-        yield node.id
-    if isinstance(node, ast.ExceptHandler) and node.name:
-        yield node.name
-    if isinstance(node, (ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)):
-        return
-    for child in ast.iter_child_nodes(node):
-        yield from bound_names(child)
-
-
-def _run_at_import(node: ast.AST) -> Iterator[ast.AST]:
+def _run_at_import(statement: ast.AST) -> Iterator[ast.AST]:
     """Yield the nodes that run when the module is imported: all but what stands in the bodies of functions."""
-    yield node
-    if isinstance(node, _FUNCTIONS):
-        children: Iterable[ast.AST] = [*node.decorator_list, *node.args.defaults, *filter(None, node.args.kw_defaults)]
-    elif isinstance(node, ast.Lambda):
-        children = []
-    elif isinstance(node, ast.AnnAssign):
-        children = [node.target, *filter(None, [node.value])]
-    else:
-        children = ast.iter_child_nodes(node)
-    for child in children:
-        yield from _run_at_import(child)
+    waiting = [statement]
+    while waiting:  # not by recursion, which nested text could exhaust
+        node = waiting.pop()
+        yield node
+        if isinstance(node, _FUNCTIONS):
+            waiting += [*node.decorator_list, *node.args.defaults, *filter(None, node.args.kw_defaults)]
+        elif isinstance(node, ast.AnnAssign):
+            waiting += [node.target, *filter(None, [node.value])]
+        elif not isinstance(node, ast.Lambda):
+            waiting += ast.iter_child_nodes(node)
 
 
 def replaced_by(earlier: Statement, later: Statement) -> bool:

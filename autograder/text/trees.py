@@ -13,8 +13,15 @@ import ast
 
 from autograder.parts import BY_ID, GRADED_MODULES, Part, parts_judged_with, parts_of_module
 from autograder.text import reference
-from autograder.text.sources import is_stub, lines_of, missing_names, syntax_error_of
-from autograder.text.statements import STAR, Statement, bound_names, in_running_order, statements_of
+from autograder.text.sources import (
+    bound_names,
+    is_for_type_checkers,
+    is_stub,
+    lines_of,
+    missing_names,
+    syntax_error_of,
+)
+from autograder.text.statements import STAR, Statement, in_running_order, statements_of
 from autograder.text.work import GIVEN, Work, syntax_words
 
 MAX_SHOWN = 12
@@ -191,13 +198,9 @@ def _reference_names(module: str) -> set[str]:
 
 
 def _bound(text: str) -> set[str]:
-    return {name for node in ast.parse(text).body for name in _all_bound(node)}
-
-
-def _all_bound(node: ast.stmt) -> list[str]:
-    is_typing = isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
-    inside = node.body if isinstance(node, ast.If) and is_typing else [node]
-    return [name for inner in inside for name in bound_names(inner)]
+    """Return the names that a header binds, for type checkers too."""
+    inside = [inner for node in ast.parse(text).body for inner in (node.body if is_for_type_checkers(node) else [node])]  # type: ignore[attr-defined]
+    return {name for node in inside for name in bound_names(node)}
 
 
 def _taken_names(module: str, blocks: list[Statement]) -> set[str]:

@@ -20,7 +20,7 @@ from autograder.text.statements import MAX_STATEMENTS, Statement, merge, readabl
 
 GIVEN = "_given_"  # what a name of the course's is called beside a student's own of that name
 MAGIC = re.compile(r"^[ \t]*%%module[ \t]+(?P<module>\S+)(?:[ \t]+(?P<part>.*?))?[ \t]*$")
-DEFINED = re.compile(r"^(?:async[ \t]+def|def|class)[ \t]+(\w+)|^(\w+)[ \t]*(?::[^=\n]+)?=", re.MULTILINE)
+DEFINED = re.compile(r"^(?:async[ \t]+)?(?:def|class)[ \t]+(\w+)|^(\w+)[ \t]*(?::[^=\n]+)?=(?!=)", re.MULTILINE)
 
 
 @dataclass
@@ -199,9 +199,13 @@ def _is_given(statement: Statement) -> bool:
     return bool(statement.names) and all(name.startswith(GIVEN) for name in statement.names)
 
 
+def names_written_in(text: str) -> set[str]:
+    """Return the names that a text seems to define at its margin; it needn't be Python that can be parsed."""
+    return {first or second for first, second in DEFINED.findall(text[: 4 * MAX_PART_CHARS])}
+
+
 def _named_in(module: str, text: str) -> list[Part]:
-    """Return the parts whose names a text that can't be parsed seems to define."""
-    names = {first or second for first, second in DEFINED.findall(text[: 4 * MAX_PART_CHARS])}
+    names = names_written_in(text)
     return [part for part in parts_of_module(module) if names.intersection(part.names)]
 
 

@@ -59,7 +59,7 @@ def each_cell(book: Book, change: Callable[[dict], object]) -> Book:
 
 
 def replaced(book: Book, old: str, *new: tuple[str, str]) -> Book:
-    """Put other cells, as kind and source, in the place of the cell that has a text in it."""
+    """Replace the cell that has a text in it by other cells, given as kind and source."""
     cells = []
     for cell in book["cells"]:
         changed = [{"cell_type": kind, "source": text, "metadata": {}} for kind, text in new]

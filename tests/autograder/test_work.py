@@ -69,6 +69,7 @@ def test_the_references_own_text_makes_the_reference_tree_from_cells_and_from_fi
         [HEAD + "half = 2\nTABLE = {}\nTABLE['half'] = half\ndef _half(n):\n    return n // TABLE['half']\n" + ANSWER],
         [HEAD + HELPER + "def first(f):\n    return f\n@first\n" + ANSWER],
         [HEAD + HELPER + ANSWER + "ASKED, plain = [], head_dim_of\ndef head_dim_of(c):\n    return plain(c)\n"],
+        [HEAD + HELPER + "if HALF := True:\n    def head_dim_of(c):\n        return _half(c.hidden_size)\n"],
         [HEAD + HELPER + ANSWER, HEAD + "import functools\nhead_dim_of = functools.cache(head_dim_of)\n"],
         [HEAD + "@first\n" + ANSWER, HEAD + HELPER + "def first(f):\n    return f\n"],
     ],
@@ -163,10 +164,11 @@ DEEP = [
     "head_dim_of = " + "-" * 90_000 + "1\n",
     "head_dim_of = '\ud800'\n",
     "head_dim_of = " + "(" * 900,
+    "head_dim_of = a" + ".b" * 1400 + "\n",
 ]
 
 
-@pytest.mark.parametrize("text", DEEP, ids=["decorator", "unary", "surrogate", "parentheses"])
+@pytest.mark.parametrize("text", DEEP, ids=["decorator", "unary", "surrogate", "parentheses", "attributes"])
 def test_no_text_raises_anything(text):
     assert set(work_of_cells([HEAD + text]).broken) <= {"config.head_dim"}
     syntax_error_of(text)
